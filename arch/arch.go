@@ -1,0 +1,82 @@
+// Package arch is the registry of the supported ISAs: a name, or the machine
+// and byte order of an ELF header, gives one ISA value.
+package arch
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"xol/arch/amd64"
+	"xol/arch/arm64"
+	"xol/arch/ppc64"
+	"xol/classify"
+	"xol/decode"
+)
+
+// ISA is all that the other packages ask of an instruction set architecture.
+// Values are immutable and safe for concurrent use.
+type ISA interface {
+	decode.Decoder
+	// Name returns "amd64", "arm64", "ppc64" (big-endian) or "ppc64le".
+	Name() string
+	// Text returns the instruction in GNU assembler syntax. lookup names
+	// addresses; nil leaves them as numbers.
+	Text(inst *decode.Inst, lookup decode.SymLookup) string
+	// Profile returns the ISA's rules under one of the names of package
+	// classify. The options matter only to kernel profiles.
+	Profile(name string, opt classify.KernelOptions) (classify.Profile, bool)
+}
+
+var isas = [...]ISA{
+	amd64.ISA{},
+	arm64.ISA{},
+	ppc64.ISA{},
+	ppc64.ISA{LittleEndian: true},
+}
+
+// Names returns the names of all ISAs.
+func Names() []string {
+	names := make([]string, len(isas))
+	for i, isa := range isas {
+		names[i] = isa.Name()
+	}
+	return names
+}
+
+// UnknownError says that an architecture is not supported.
+type UnknownError struct{ Name string }
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("architecture %s is not supported (supported: %s)", e.Name, strings.Join(Names(), ", "))
+}
+
+// ByName returns the ISA of that name, or an *UnknownError.
+func ByName(name string) (ISA, error) {
+	for _, isa := range isas {
+		if isa.Name() == name {
+			return isa, nil
+		}
+	}
+	return nil, &UnknownError{name}
+}
+
+// ByMachine returns the ISA for the header of a 64-bit ELF file, or an
+// *UnknownError.
+func ByMachine(m elf.Machine, order binary.ByteOrder) (ISA, error) {
+	little := order == binary.ByteOrder(binary.LittleEndian)
+	switch {
+	case m == elf.EM_X86_64 && little:
+		return amd64.ISA{}, nil
+	case m == elf.EM_AARCH64 && little:
+		return arm64.ISA{}, nil
+	case m == elf.EM_PPC64:
+		return ppc64.ISA{LittleEndian: little}, nil
+	}
+	endian := "big-endian"
+	if little {
+		endian = "little-endian"
+	}
+	return nil, &UnknownError{fmt.Sprintf("%v (%s)", m, endian)}
+}

@@ -1,0 +1,104 @@
+// Package classify holds the verdict model: may a probe be put on an
+// instruction, how would the instruction then be executed, and if not, why
+// not and what to do instead. The rules that hold for every ISA are here, those
+// of one ISA in arch/<isa>.
+package classify
+
+import "strconv"
+
+// Errno is a Linux error number; 0 means none.
+type Errno uint16
+
+// The numbers that the Linux profiles answer with [asm-generic/errno.h,
+// include/linux/errno.h].
+const (
+	ENOENT     Errno = 2
+	ENOEXEC    Errno = 8
+	EINVAL     Errno = 22
+	EILSEQ     Errno = 84
+	EOPNOTSUPP Errno = 95
+	ENOTSUPP   Errno = 524 // kernel-internal
+)
+
+var errnoNames = map[Errno]string{
+	ENOENT: "ENOENT", ENOEXEC: "ENOEXEC", EINVAL: "EINVAL", EILSEQ: "EILSEQ",
+	EOPNOTSUPP: "EOPNOTSUPP", ENOTSUPP: "ENOTSUPP",
+}
+
+// String returns the symbolic name.
+func (e Errno) String() string {
+	if s, ok := errnoNames[e]; ok {
+		return s
+	}
+	return strconv.Itoa(int(e))
+}
+
+// Rule is one reason to refuse a probe. Rules are constant tables.
+type Rule struct {
+	ID     string // stable: "amd64/int3"
+	Errno  Errno  // what a Linux profile answers; 0 in the profile isa
+	Reason string // one plain sentence
+	Remedy string // what to do instead; empty where there is nothing
+}
+
+// Hazard is a way in which a kernel that accepts a probe then executes the
+// instruction wrongly.
+type Hazard struct {
+	ID   string // stable: "amd64/uprobe-vex-as-branch"
+	Text string // one plain sentence
+}
+
+// Exec says how a probed instruction is executed after the hit.
+type Exec uint8
+
+// The ways to execute.
+const (
+	ExecNone    Exec = iota // not probed
+	ExecSlot                // a copy runs out of line
+	ExecEmulate             // the probe mechanism does what the instruction does
+	ExecFtrace              // the probe sits on an ftrace site: no breakpoint
+)
+
+var execNames = [...]string{"", "slot", "emulate", "ftrace"}
+
+// String returns the name that the command line's JSON uses.
+func (e Exec) String() string {
+	if int(e) < len(execNames) {
+		return execNames[e]
+	}
+	return "invalid"
+}
+
+// Fixups are what a Linux uprobe repairs after an instruction ran out of line
+// [arch/x86/kernel/uprobes.c].
+type Fixups uint8
+
+// The fix-ups of x86-64. At most one of the scratch registers is used.
+const (
+	FixIP     Fixups = 1 << iota // move the instruction pointer back
+	FixCall                      // correct the pushed return address
+	FixFlags                     // the instruction loaded the trap flag
+	ScratchSI                    // a RIP-relative operand goes through rsi
+	ScratchDI                    // … rdi
+	ScratchBX                    // … rbx
+)
+
+// Verdict is what one profile says about a probe at one address. The zero
+// value says nothing; Exec is set in every verdict that allows the probe.
+type Verdict struct {
+	Rule     *Rule   // why the probe is refused; nil where it is not
+	Hazard   *Hazard // nil where the instruction is executed rightly
+	Emulator string  // what emulates the instruction, in the kernel's terms ("jcc", "tbz_tbnz"); empty otherwise
+	Culprit  uint64  // address of what stands in the way; 0 where the rule speaks of the instruction itself
+	MovedTo  uint64  // where the probe is really put; 0 means where it was asked for
+	Instead  uint64  // an address near by that would do; 0 where none is known
+	Exec     Exec
+	Boost    bool // the copy may end in a jump back
+	Fixups   Fixups
+}
+
+// OK reports whether the probe is allowed.
+func (v *Verdict) OK() bool { return v.Rule == nil }
+
+// Refuse returns the verdict that rule r forbids the probe.
+func Refuse(r *Rule) Verdict { return Verdict{Rule: r} }
