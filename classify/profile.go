@@ -52,6 +52,8 @@ type KernelOptions struct {
 	// FtraceProbes: CONFIG_KPROBES_ON_FTRACE; a probe on an ftrace site
 	// becomes ftrace-based. Not available on arm64.
 	FtraceProbes bool
+	// Module: the text is a module's, not the kernel's own.
+	Module bool
 }
 
 // DebianOptions returns the options of Debian's kernels.

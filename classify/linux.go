@@ -1,0 +1,157 @@
+package classify
+
+import (
+	"sort"
+
+	"xol/decode"
+	"xol/place"
+)
+
+// The checks that Linux makes on every architecture before the architecture's
+// own ones [kernel/kprobes.c, check_kprobe_address_safe]. The first that
+// applies decides.
+var kernelRules = [...]struct {
+	kind place.Kind
+	rule Rule
+}{
+	{place.Blacklist, Rule{"linux/blacklist", EINVAL,
+		"the kernel itself forbids probes here: this code runs while a probe is being handled",
+		"probe a caller, or a function that this one calls, outside the blacklist"}},
+	{place.EntryText, Rule{"linux/entry-text", EINVAL,
+		"this is entry code, which runs before the kernel can handle a breakpoint",
+		"probe the C function that the entry code calls"}},
+	{place.InitText, Rule{"linux/init-text", EINVAL,
+		"this is init text, which the kernel frees at the end of booting",
+		"set the probe on the kernel's command line (kprobe_event=) if it is to be hit while booting"}},
+	{place.JumpLabel, Rule{"linux/jump-label", EINVAL,
+		"this is a jump-label site, which the kernel patches while it runs",
+		"probe the instruction behind the site"}},
+	{place.StaticCall, Rule{"linux/static-call", EINVAL,
+		"this is a static-call site, which the kernel patches while it runs",
+		"probe the instruction behind the site, or the function that is called"}},
+	{place.Bug, Rule{"linux/bug", EINVAL,
+		"this is the trapping instruction of a BUG() or WARN(), which the kernel recognises by its address",
+		"probe the instruction before it"}},
+	{place.CFIPreamble, Rule{"linux/cfi-preamble", EINVAL,
+		"this is the preamble that a control-flow check reads in front of a function",
+		"probe the function itself"}},
+}
+
+// moduleInit replaces init-text for the text of a module.
+var moduleInit = Rule{"linux/module-init-text", ENOENT,
+	"this is a module's init text, which the kernel frees when the module is loaded",
+	"register the probe before the module is loaded, with symbol and offset"}
+
+// ftraceRefused applies where kprobes cannot use ftrace.
+var ftraceRefused = Rule{"linux/ftrace-site", EINVAL,
+	"this is an ftrace site, which the kernel patches while it runs, and kprobes cannot use ftrace on this architecture",
+	"probe the instruction behind it, or use a function-entry event (fprobe)"}
+
+const (
+	kernelKinds = place.Blacklist | place.EntryText | place.InitText | place.JumpLabel |
+		place.StaticCall | place.Bug | place.CFIPreamble | place.Ftrace
+
+	// These speak of one address, the others of every byte of their range.
+	exactKinds = place.Bug | place.Ftrace
+)
+
+// WithKernelChecks puts the checks that Linux makes on every architecture in
+// front of an ISA's own rules.
+func WithKernelChecks(own Profile, opt KernelOptions) Profile {
+	return &kernelProfile{own, opt}
+}
+
+type kernelProfile struct {
+	Profile
+	opt KernelOptions
+}
+
+func (p *kernelProfile) Func(dst []Verdict, f *Func) []Verdict {
+	base := len(dst)
+	dst = p.Profile.Func(dst, f)
+	verdicts := dst[base:]
+	for _, m := range f.Marks {
+		if m.Kind&kernelKinds != 0 {
+			p.applyRange(verdicts, f.Insts, m)
+		}
+	}
+	for i := range verdicts {
+		if to := verdicts[i].MovedTo; to != 0 {
+			if j, start := decode.Find(f.Insts, to); start {
+				verdicts[i] = moved(verdicts[j], to)
+			}
+		}
+	}
+	return dst
+}
+
+func (p *kernelProfile) At(f *Func, addr uint64) Verdict {
+	v := p.Profile.At(f, addr)
+	if to := v.MovedTo; to != 0 && to != addr {
+		return moved(p.At(f, to), to)
+	}
+	for _, m := range f.Marks {
+		if m.Addr <= addr && addr < m.End() {
+			p.apply(&v, m, addr)
+		}
+	}
+	return v
+}
+
+// applyRange applies what m says to the instructions that start in its range.
+func (p *kernelProfile) applyRange(verdicts []Verdict, insts []decode.Inst, m place.Mark) {
+	i := sort.Search(len(insts), func(i int) bool { return insts[i].Addr >= m.Addr })
+	for ; i < len(insts) && insts[i].Addr < m.End(); i++ {
+		p.apply(&verdicts[i], m, insts[i].Addr)
+	}
+}
+
+// apply changes the verdict on addr, which m's range holds.
+func (p *kernelProfile) apply(v *Verdict, m place.Mark, addr uint64) {
+	kind := m.Kind
+	if addr != m.Addr {
+		kind &^= exactKinds
+	}
+	r := rank(v.Rule)
+	for i := range kernelRules[:r] {
+		if kind&kernelRules[i].kind != 0 {
+			*v = Verdict{Rule: &kernelRules[i].rule, Culprit: m.Addr}
+			if p.opt.Module && kernelRules[i].kind == place.InitText {
+				v.Rule = &moduleInit
+			}
+			if kernelRules[i].kind&(place.JumpLabel|place.StaticCall) != 0 {
+				v.Instead = m.End()
+			}
+			return
+		}
+	}
+	if kind&place.Ftrace == 0 || r < len(kernelRules) {
+		return
+	}
+	if p.opt.FtraceProbes {
+		*v = Verdict{Exec: ExecFtrace}
+	} else {
+		*v = Verdict{Rule: &ftraceRefused, Culprit: m.Addr, Instead: m.End()}
+	}
+}
+
+// rank returns the place of r in kernelRules, or its length.
+func rank(r *Rule) int {
+	if r == nil {
+		return len(kernelRules)
+	}
+	for i := range kernelRules {
+		k := &kernelRules[i]
+		if r == &k.rule || r == &moduleInit && k.kind == place.InitText {
+			return i
+		}
+	}
+	return len(kernelRules)
+}
+
+// moved returns v, the verdict on the address to, as that of a probe asked for
+// elsewhere.
+func moved(v Verdict, to uint64) Verdict {
+	v.MovedTo = to
+	return v
+}

@@ -1,0 +1,236 @@
+// Package refdata reads the reference lists that tests judge by: recorded
+// verdicts of running kernels and lists of instructions from other decoders.
+package refdata
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"xol/classify"
+	"xol/decode"
+	"xol/place"
+)
+
+// open opens a file and undoes gzip where its name ends in .gz.
+func open(path string) (io.ReadCloser, error) {
+	f, err := os.Open(path)
+	if err != nil || !strings.HasSuffix(path, ".gz") {
+		return f, err
+	}
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{z, f}, nil
+}
+
+// lines calls visit for every line of a file, with its number.
+func lines(path string, visit func(n int, line []byte) error) error {
+	r, err := open(path)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	scan := bufio.NewScanner(r)
+	scan.Buffer(nil, 1<<24)
+	for n := 1; scan.Scan(); n++ {
+		if err := visit(n, scan.Bytes()); err != nil {
+			return fmt.Errorf("%s:%d: %w", path, n, err)
+		}
+	}
+	return scan.Err()
+}
+
+// Rows returns the tab-separated rows of a file, without lines that start with
+// a '#'.
+func Rows(path string) ([][]string, error) {
+	var rows [][]string
+	err := lines(path, func(_ int, line []byte) error {
+		if len(line) > 0 && line[0] != '#' {
+			rows = append(rows, strings.Split(string(line), "\t"))
+		}
+		return nil
+	})
+	return rows, err
+}
+
+// Bytes is a byte string, in hexadecimal digits in JSON.
+type Bytes []byte
+
+// UnmarshalText reads hexadecimal digits.
+func (b *Bytes) UnmarshalText(text []byte) (err error) {
+	*b, err = hex.DecodeString(string(text))
+	return err
+}
+
+// Address is an address, "0x…" in JSON.
+type Address uint64
+
+// UnmarshalText reads a number in Go's notation.
+func (a *Address) UnmarshalText(text []byte) error {
+	v, err := strconv.ParseUint(string(text), 0, 64)
+	*a = Address(v)
+	return err
+}
+
+// KernelFunc is what a running kernel answered about the addresses of one
+// function.
+type KernelFunc struct {
+	Sym        string
+	Addr       Address
+	Size       uint64
+	Text       Bytes
+	ExTable    []uint64 // offsets, here and below
+	JumpLabel  []uint64 `json:"jump_label"`
+	StaticCall []uint64 `json:"static_call"`
+	Bug        []uint64
+	Ftrace     []uint64
+	Rows       []KernelRow
+}
+
+// KernelRow is the answer for one offset. MovedTo, Boost, Optimize and
+// Optimized are nil where the list says nothing.
+type KernelRow struct {
+	Off         uint64
+	Errno       classify.Errno
+	Blacklisted bool
+	EntryText   bool    `json:"entry_text"`
+	MovedTo     *uint64 `json:"moved_to"`
+	Exec        string
+	Handler     string
+	Boost       *bool
+	Optimize    *bool
+	Region      int
+	Optimized   *bool
+	Slot        Bytes
+	SlotAddr    Address `json:"slot_addr"`
+	DetourCopy  Bytes   `json:"detour_copy"`
+	DetourAddr  Address `json:"detour_addr"`
+}
+
+// KernelVerdicts reads a list of kernel verdicts, one function a line.
+func KernelVerdicts(path string) ([]KernelFunc, error) {
+	var funcs []KernelFunc
+	err := lines(path, func(_ int, line []byte) error {
+		var f KernelFunc
+		if err := json.Unmarshal(line, &f); err != nil {
+			return err
+		}
+		funcs = append(funcs, f)
+		return nil
+	})
+	return funcs, err
+}
+
+// Func returns the function as profiles see it, with the marks that the list
+// gives. siteLen is the length in bytes of a jump-label or static-call site at
+// an offset.
+func (k *KernelFunc) Func(d decode.Decoder, siteLen func(code []byte) uint64) *classify.Func {
+	f := &classify.Func{
+		Name:  k.Sym,
+		Addr:  uint64(k.Addr),
+		Code:  k.Text,
+		Insts: decode.Sweep(d, nil, k.Text, uint64(k.Addr)),
+	}
+	mark := func(off, n uint64, kind place.Kind) {
+		f.Marks = append(f.Marks, place.Mark{Addr: f.Addr + off, Len: n, Kind: kind})
+	}
+	for _, list := range []struct {
+		offs []uint64
+		kind place.Kind
+	}{{k.ExTable, place.ExTable}, {k.Bug, place.Bug}, {k.Ftrace, place.Ftrace}} {
+		for _, off := range list.offs {
+			mark(off, 1, list.kind)
+		}
+	}
+	for _, off := range k.JumpLabel {
+		mark(off, siteLen(k.Text[off:]), place.JumpLabel)
+	}
+	for _, off := range k.StaticCall {
+		mark(off, siteLen(k.Text[off:]), place.StaticCall)
+	}
+	for _, row := range k.Rows {
+		if row.Blacklisted {
+			mark(row.Off, 1, place.Blacklist)
+		}
+		if row.EntryText {
+			mark(row.Off, 1, place.EntryText)
+		}
+	}
+	if strings.HasPrefix(k.Sym, "__cfi_") || strings.HasPrefix(k.Sym, "__pfx_") {
+		mark(0, max(k.Size, 1), place.CFIPreamble)
+	}
+	f.Marks.Sort()
+	return f
+}
+
+// UprobeRow is what a kernel's uprobe analysis answered about one instruction.
+type UprobeRow struct {
+	Line    int    // in the file
+	Bytes   Bytes  // as given
+	Page    uint64 // address modulo 64; ppc64 only
+	Errno   classify.Errno
+	Exec    string // xol, emulate, simulate, either; empty where refused
+	Handler string
+	Fixups  string
+	XOL     Bytes  // amd64: what runs out of line
+	Len     int    // the length that the kernel decoded; 0 where refused
+	ISA30   string // ppc64: the answer on a POWER9 where it differs, "errno:exec"
+}
+
+// UprobeVerdicts reads a list of uprobe verdicts.
+func UprobeVerdicts(path string) ([]UprobeRow, error) {
+	var rows []UprobeRow
+	err := lines(path, func(n int, line []byte) error {
+		if len(line) == 0 || line[0] == '#' {
+			return nil
+		}
+		row, err := uprobeRow(strings.Split(string(line), "\t"))
+		row.Line = n
+		rows = append(rows, row)
+		return err
+	})
+	return rows, err
+}
+
+func uprobeRow(cols []string) (row UprobeRow, err error) {
+	if len(cols) != 9 {
+		return row, fmt.Errorf("%d columns, want 9", len(cols))
+	}
+	for i, c := range cols {
+		if c == "-" {
+			cols[i] = ""
+		}
+	}
+	if err = row.Bytes.UnmarshalText([]byte(cols[0])); err != nil {
+		return row, err
+	}
+	if err = row.XOL.UnmarshalText([]byte(cols[6])); err != nil {
+		return row, err
+	}
+	number := func(s string) (v uint64) {
+		if s != "" && err == nil {
+			v, err = strconv.ParseUint(s, 0, 64)
+		}
+		return v
+	}
+	row.Page = number(cols[1])
+	row.Errno = classify.Errno(number(cols[2]))
+	row.Exec, row.Handler, row.Fixups = cols[3], cols[4], cols[5]
+	row.Len = int(number(cols[7]))
+	if cols[8] != "same" {
+		row.ISA30 = cols[8]
+	}
+	return row, err
+}
