@@ -1,0 +1,145 @@
+package classify_test
+
+import (
+	"testing"
+
+	"xol/classify"
+	"xol/decode"
+	"xol/place"
+)
+
+// bytewise is an ISA of one-byte instructions: 0xe1 is an entry marker that
+// probes are moved behind, 0xff is refused, everything else runs in a slot.
+type bytewise struct{}
+
+var refusedByISA = classify.Rule{ID: "test/ff", Errno: classify.EILSEQ, Reason: "refused"}
+
+func (bytewise) Name() string { return classify.Linux612 }
+func (bytewise) Align() int   { return 1 }
+
+func (bytewise) Decode(inst *decode.Inst, code []byte, addr uint64) error {
+	*inst = decode.Inst{Addr: addr, Len: 1}
+	inst.Raw[0] = code[0]
+	return nil
+}
+
+func (b bytewise) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
+	for _, inst := range f.Insts {
+		dst = append(dst, b.At(f, inst.Addr))
+	}
+	return dst
+}
+
+func (b bytewise) At(f *classify.Func, addr uint64) classify.Verdict {
+	v := b.Lone(f.Code[addr-f.Addr:], addr)
+	if v.OK() && f.Code[addr-f.Addr] == 0xe1 {
+		v.MovedTo = addr + 1
+	}
+	return v
+}
+
+func (bytewise) Lone(code []byte, _ uint64) classify.Verdict {
+	if code[0] == 0xff {
+		return classify.Refuse(&refusedByISA)
+	}
+	return classify.Verdict{Exec: classify.ExecSlot, Boost: true}
+}
+
+func bytewiseFunc(code string, marks ...place.Mark) *classify.Func {
+	f := &classify.Func{Name: "f", Addr: 0x100, Code: []byte(code), Marks: marks}
+	f.Insts = decode.Sweep(bytewise{}, nil, f.Code, f.Addr)
+	return f
+}
+
+func TestKernelChecks(t *testing.T) {
+	const ok = ""
+	ftrace := classify.KernelOptions{FtraceProbes: true}
+	for _, c := range []struct {
+		name  string
+		opt   classify.KernelOptions
+		code  string
+		marks []place.Mark
+		want  []string // rule ids, one an instruction
+	}{
+		{"nothing known", ftrace, "\x01\x02", nil, []string{ok, ok}},
+		{"the ISA's own rules stay", ftrace, "\x01\xff", nil, []string{ok, "test/ff"}},
+		{"a range that starts before the function", ftrace, "\x01\x02\x03",
+			[]place.Mark{{Addr: 0xf0, Len: 0x12, Kind: place.Blacklist}},
+			[]string{"linux/blacklist", "linux/blacklist", ok}},
+		{"the common check comes before the ISA's", ftrace, "\xff",
+			[]place.Mark{{Addr: 0x100, Len: 1, Kind: place.InitText}}, []string{"linux/init-text"}},
+		{"a site forbids every byte of it", ftrace, "\x01\x02\x03\x04",
+			[]place.Mark{{Addr: 0x101, Len: 2, Kind: place.JumpLabel}},
+			[]string{ok, "linux/jump-label", "linux/jump-label", ok}},
+		{"a BUG is one address", ftrace, "\x01\x02\x03",
+			[]place.Mark{{Addr: 0x101, Len: 2, Kind: place.Bug}}, []string{ok, "linux/bug", ok}},
+		{"the first check of the kernel's order decides", ftrace, "\x01",
+			[]place.Mark{{Addr: 0x100, Len: 1, Kind: place.Bug}, {Addr: 0x100, Len: 1, Kind: place.Blacklist}},
+			[]string{"linux/blacklist"}},
+		{"an exception table entry forbids nothing", ftrace, "\x01",
+			[]place.Mark{{Addr: 0x100, Len: 1, Kind: place.ExTable}}, []string{ok}},
+		{"an ftrace site where kprobes cannot use it", classify.KernelOptions{}, "\x01\x02",
+			[]place.Mark{{Addr: 0x100, Len: 2, Kind: place.Ftrace}}, []string{"linux/ftrace-site", ok}},
+		{"a module's init text", classify.KernelOptions{Module: true}, "\x01",
+			[]place.Mark{{Addr: 0x100, Len: 1, Kind: place.InitText}}, []string{"linux/module-init-text"}},
+		{"a module's init text on the blacklist", classify.KernelOptions{Module: true}, "\x01",
+			[]place.Mark{{Addr: 0x100, Len: 1, Kind: place.InitText}, {Addr: 0x100, Len: 1, Kind: place.Blacklist}},
+			[]string{"linux/blacklist"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := classify.WithKernelChecks(bytewise{}, c.opt)
+			f := bytewiseFunc(c.code, c.marks...)
+			got := p.Func(nil, f)
+			for i, want := range c.want {
+				if id := ruleID(&got[i]); id != want {
+					t.Errorf("+%d: rule %q, want %q", i, id, want)
+				}
+				if at := p.At(f, f.Addr+uint64(i)); at != got[i] {
+					t.Errorf("+%d: At says %+v, Func %+v", i, at, got[i])
+				}
+			}
+		})
+	}
+}
+
+func ruleID(v *classify.Verdict) string {
+	if v.Rule == nil {
+		return ""
+	}
+	return v.Rule.ID
+}
+
+func TestFtraceSiteTakesTheProbe(t *testing.T) {
+	p := classify.WithKernelChecks(bytewise{}, classify.KernelOptions{FtraceProbes: true})
+	f := bytewiseFunc("\xe1\xff\x02", place.Mark{Addr: 0x101, Len: 1, Kind: place.Ftrace})
+	want := []classify.Verdict{
+		{Exec: classify.ExecFtrace, MovedTo: 0x101},
+		{Exec: classify.ExecFtrace},
+		{Exec: classify.ExecSlot, Boost: true},
+	}
+	for i, got := range p.Func(nil, f) {
+		if got != want[i] {
+			t.Errorf("+%d: %+v, want %+v", i, got, want[i])
+		}
+		if at := p.At(f, f.Addr+uint64(i)); at != want[i] {
+			t.Errorf("+%d: At says %+v, want %+v", i, at, want[i])
+		}
+	}
+}
+
+func TestProbeIsJudgedWhereItIsMovedTo(t *testing.T) {
+	p := classify.WithKernelChecks(bytewise{}, classify.KernelOptions{})
+	f := bytewiseFunc("\xe1\x01", place.Mark{Addr: 0x101, Len: 1, Kind: place.JumpLabel})
+	v := p.Func(nil, f)[0]
+	if ruleID(&v) != "linux/jump-label" || v.MovedTo != 0x101 {
+		t.Errorf("got %+v", v)
+	}
+}
+
+func TestErrnoNames(t *testing.T) {
+	for e, want := range map[classify.Errno]string{22: "EINVAL", 84: "EILSEQ", 524: "ENOTSUPP", 5: "5"} {
+		if got := e.String(); got != want {
+			t.Errorf("Errno(%d) = %q, want %q", e, got, want)
+		}
+	}
+}
