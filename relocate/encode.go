@@ -1,0 +1,97 @@
+package relocate
+
+// Emitter writes the forms of one ISA. Encode drives it.
+type Emitter interface {
+	// Emit appends to code the form of step s that stands at l.At(code).
+	Emit(code []byte, s *Step, l *Layout) ([]byte, error)
+	// Back appends the way to the original address next.
+	Back(code []byte, next uint64, l *Layout) ([]byte, error)
+}
+
+// Layout is where the parts of the code come to stand.
+type Layout struct {
+	Plan *Plan
+	To   uint64 // address of the first byte
+}
+
+// At returns the address of the byte behind code.
+func (l *Layout) At(code []byte) uint64 { return l.To + uint64(len(code)) }
+
+// Moved returns the new address of an original one: that of the moved
+// instruction where target is the start of one in a region, else target
+// itself.
+func (l *Layout) Moved(target uint64) uint64 {
+	if l.Inside(target) {
+		for i := range l.Plan.Steps {
+			if s := &l.Plan.Steps[i]; s.Inst.Addr == target {
+				return l.To + uint64(s.Offset)
+			}
+		}
+	}
+	return target
+}
+
+// Inside reports whether an original address belongs to a region that moves.
+// A branch of a single instruction to itself leaves a slot.
+func (l *Layout) Inside(target uint64) bool {
+	p := l.Plan
+	return p.Options.Form == Region && target-p.From() < p.Next()-p.From()
+}
+
+// Encode lays the code of p out at the address to and copies it into dst. The
+// offsets of the steps are settled by repetition, since a form may depend on
+// where it and others come to stand.
+func Encode(e Emitter, dst []byte, p *Plan, to uint64) (int, error) {
+	if len(p.Steps) == 0 {
+		return 0, ErrEmpty
+	}
+	if to%uint64(p.Align) != 0 {
+		return 0, ErrMisaligned
+	}
+	off := 0
+	for i := range p.Steps {
+		p.Steps[i].Offset = uint16(off)
+		off += int(p.Steps[i].Min)
+	}
+	l := Layout{Plan: p, To: to}
+	for range maxPasses {
+		settled, err := lay(e, &l)
+		if err != nil {
+			return 0, err
+		}
+		if !settled {
+			continue
+		}
+		if len(p.code) > len(dst) {
+			return 0, ErrTooSmall
+		}
+		return copy(dst, p.code), nil
+	}
+	return 0, ErrRange
+}
+
+// maxPasses bounds the repetition. Two passes are the rule, three happen where
+// a target is at the edge of a form's reach.
+const maxPasses = 8
+
+// lay writes the whole code once and reports whether every step came to stand
+// where the others took it to be.
+func lay(e Emitter, l *Layout) (settled bool, err error) {
+	code := l.Plan.code[:0]
+	settled = true
+	for i := range l.Plan.Steps {
+		s := &l.Plan.Steps[i]
+		if int(s.Offset) != len(code) {
+			s.Offset = uint16(len(code))
+			settled = false
+		}
+		if code, err = e.Emit(code, s, l); err != nil {
+			return false, err
+		}
+	}
+	if l.Plan.Options.Back != BackNone {
+		code, err = e.Back(code, l.Plan.Next(), l)
+	}
+	l.Plan.code = code
+	return settled, err
+}
