@@ -1,0 +1,60 @@
+# make run    build what is missing, analyze a program of this machine and
+#             explain one address of it
+# make test   every test
+# make build  bin/xol
+# make lint   gofmt, go vet, staticcheck
+# make race   every test under the race detector (needs a C compiler)
+# make fuzz   every fuzz target for FUZZTIME each
+# make bench  every benchmark
+
+GO       ?= go
+FUZZTIME ?= 60s
+BENCH    ?= .
+
+# What make run looks at.
+PROGRAM  ?= /bin/bash
+PLACE    ?= main
+
+.PHONY: run build test race lint fuzz bench clean
+
+run: build
+	bin/xol analyze $(PROGRAM) | tail -n 40
+	bin/xol explain $(PROGRAM) $(PLACE)
+
+build: | toolchain
+	$(GO) build -o bin/xol ./cmd/xol
+
+test: | toolchain
+	$(GO) test ./...
+
+race: | toolchain
+	CGO_ENABLED=1 $(GO) test -race ./...
+
+# Vet compiles every package and every test, here without cgo: the static
+# commands must not need a C compiler.
+lint: | toolchain
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
+	CGO_ENABLED=0 $(GO) build ./...
+	CGO_ENABLED=0 $(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+# The go command fuzzes one target at a time.
+fuzz: | toolchain
+	@set -e; for pkg in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+bench: | toolchain
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+clean:
+	rm -rf bin
+
+# The go command fetches modules by itself, and the release of Go that go.mod
+# names where an older one is installed. It must be there, though.
+.PHONY: toolchain
+toolchain:
+	@command -v $(GO) >/dev/null || { echo "make: no go command found; install it: apt install golang-go, or https://go.dev/dl" >&2; exit 1; }
