@@ -1,0 +1,52 @@
+//go:build unicorn
+
+package unicorn
+
+// #include <unicorn/unicorn.h>
+import "C"
+
+// The engine's numbers of registers. X0 to X28, V0, R0, FPR0 and XMM0 start
+// runs of consecutive numbers; ST0 likewise.
+const (
+	X86RAX     int32 = C.UC_X86_REG_RAX
+	X86RCX     int32 = C.UC_X86_REG_RCX
+	X86RDX     int32 = C.UC_X86_REG_RDX
+	X86RBX     int32 = C.UC_X86_REG_RBX
+	X86RSP     int32 = C.UC_X86_REG_RSP
+	X86RBP     int32 = C.UC_X86_REG_RBP
+	X86RSI     int32 = C.UC_X86_REG_RSI
+	X86RDI     int32 = C.UC_X86_REG_RDI
+	X86R8      int32 = C.UC_X86_REG_R8
+	X86RIP     int32 = C.UC_X86_REG_RIP
+	X86EFLAGS  int32 = C.UC_X86_REG_EFLAGS
+	X86FSBase  int32 = C.UC_X86_REG_FS_BASE
+	X86GSBase  int32 = C.UC_X86_REG_GS_BASE
+	X86MXCSR   int32 = C.UC_X86_REG_MXCSR
+	X86XMM0    int32 = C.UC_X86_REG_XMM0
+	X86ST0     int32 = C.UC_X86_REG_ST0
+	X86FPCW    int32 = C.UC_X86_REG_FPCW
+	X86FPSW    int32 = C.UC_X86_REG_FPSW
+	X86FPTag   int32 = C.UC_X86_REG_FPTAG
+	X86CR0     int32 = C.UC_X86_REG_CR0
+	X86CR4     int32 = C.UC_X86_REG_CR4
+	ARM64X0    int32 = C.UC_ARM64_REG_X0
+	ARM64FP    int32 = C.UC_ARM64_REG_X29
+	ARM64LR    int32 = C.UC_ARM64_REG_X30
+	ARM64SP    int32 = C.UC_ARM64_REG_SP
+	ARM64PC    int32 = C.UC_ARM64_REG_PC
+	ARM64NZCV  int32 = C.UC_ARM64_REG_NZCV
+	ARM64FPCR  int32 = C.UC_ARM64_REG_FPCR
+	ARM64FPSR  int32 = C.UC_ARM64_REG_FPSR
+	ARM64TPIDR int32 = C.UC_ARM64_REG_TPIDR_EL0
+	ARM64CPACR int32 = C.UC_ARM64_REG_CPACR_EL1
+	ARM64V0    int32 = C.UC_ARM64_REG_V0
+	PPCR0      int32 = C.UC_PPC_REG_0
+	PPCPC      int32 = C.UC_PPC_REG_PC
+	PPCLR      int32 = C.UC_PPC_REG_LR
+	PPCCTR     int32 = C.UC_PPC_REG_CTR
+	PPCCR      int32 = C.UC_PPC_REG_CR
+	PPCXER     int32 = C.UC_PPC_REG_XER
+	PPCMSR     int32 = C.UC_PPC_REG_MSR
+	PPCFPSCR   int32 = C.UC_PPC_REG_FPSCR
+	PPCFPR0    int32 = C.UC_PPC_REG_FPR0
+)

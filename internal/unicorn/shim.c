@@ -1,0 +1,111 @@
+//go:build unicorn
+
+#include "shim.h"
+#include "_cgo_export.h"
+
+static void on_trap(uc_engine *uc, uint32_t number, void *data)
+{
+	struct xol_stop *stop = data;
+
+	stop->kind = XOL_STOP_TRAP;
+	stop->number = number;
+	uc_emu_stop(uc);
+}
+
+static bool on_invalid(uc_engine *uc, void *data)
+{
+	struct xol_stop *stop = data;
+
+	stop->kind = XOL_STOP_INVALID;
+	return false;
+}
+
+static void on_syscall(uc_engine *uc, void *data)
+{
+	struct xol_stop *stop = data;
+
+	stop->kind = XOL_STOP_SYSCALL;
+	uc_emu_stop(uc);
+}
+
+static bool on_tlb_fill(uc_engine *uc, uint64_t va, uc_mem_type type,
+			uc_tlb_entry *entry, void *data)
+{
+	struct xolTranslate_return r = xolTranslate((uintptr_t)data, va, type);
+
+	entry->paddr = r.r0;
+	entry->perms = r.r1;
+	return r.r2;
+}
+
+static uc_err add_hooks(uc_engine *uc, int arch, struct xol_stop *stop,
+			uintptr_t handle)
+{
+	uc_hook hook;
+	uc_err err;
+
+	err = uc_hook_add(uc, &hook, UC_HOOK_TLB_FILL, (void *)on_tlb_fill,
+			  (void *)handle, 1, 0);
+	if (!err)
+		err = uc_hook_add(uc, &hook, UC_HOOK_INTR, (void *)on_trap, stop, 1, 0);
+	if (!err)
+		err = uc_hook_add(uc, &hook, UC_HOOK_INSN_INVALID,
+				  (void *)on_invalid, stop, 1, 0);
+	if (!err && arch == UC_ARCH_X86)
+		err = uc_hook_add(uc, &hook, UC_HOOK_INSN, (void *)on_syscall,
+				  stop, 1, 0, UC_X86_INS_SYSCALL);
+	return err;
+}
+
+uc_err xol_open(int arch, int mode, int cpu_model, uint64_t exit_address,
+		uint64_t exit_physical, struct xol_stop *stop, uintptr_t handle, uc_engine **out)
+{
+	uc_engine *uc;
+	uc_err err;
+
+	err = uc_open(arch, mode, &uc);
+	if (err)
+		return err;
+	if (cpu_model >= 0)
+		err = uc_ctl_set_cpu_model(uc, cpu_model);
+	if (!err)
+		err = uc_ctl_tlb_mode(uc, UC_TLB_VIRTUAL);
+	if (!err)
+		err = uc_ctl_exits_enable(uc);
+	if (!err)
+		err = uc_ctl_set_exits(uc, &exit_address, 1);
+	if (!err)
+		err = uc_mem_map(uc, exit_physical, 4096, UC_PROT_ALL);
+	if (!err)
+		err = add_hooks(uc, arch, stop, handle);
+	if (err) {
+		uc_close(uc);
+		return err;
+	}
+	*out = uc;
+	return UC_ERR_OK;
+}
+
+uc_err xol_run(uc_engine *uc, struct xol_regs *regs, struct xol_stop *stop,
+	       uint64_t pc, size_t count)
+{
+	uc_err err, read_err;
+
+	stop->kind = XOL_STOP_NONE;
+	err = uc_reg_write_batch(uc, regs->ids, regs->values, regs->count);
+	if (err)
+		return err;
+	err = uc_emu_start(uc, pc, 0, 0, count);
+	read_err = uc_reg_read_batch(uc, regs->ids, regs->values, regs->count);
+	return err ? err : read_err;
+}
+
+uc_err xol_remove_cache(uc_engine *uc, uint64_t begin, uint64_t end)
+{
+	return uc_ctl_remove_cache(uc, begin, end);
+}
+
+uc_err xol_flush_tlb(uc_engine *uc)
+{
+	return uc_ctl_flush_tlb(uc);
+}

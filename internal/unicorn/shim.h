@@ -1,0 +1,38 @@
+// The C half of the binding: uc_ctl is variadic and hooks are C functions, so
+// both need a wrapper that cgo can call or take the address of.
+
+#ifndef XOL_UNICORN_SHIM_H
+#define XOL_UNICORN_SHIM_H
+
+#include <stdint.h>
+#include <unicorn/unicorn.h>
+
+// Why the last run ended early. The engine's own error does not say which
+// exception it was.
+struct xol_stop {
+	uint32_t kind;   // enum xol_stop_kind
+	uint32_t number; // of the exception
+};
+
+enum xol_stop_kind {
+	XOL_STOP_NONE,
+	XOL_STOP_TRAP,
+	XOL_STOP_INVALID,
+	XOL_STOP_SYSCALL,
+};
+
+// A set of registers, and host memory for their values.
+struct xol_regs {
+	int count;
+	int *ids;
+	void **values;
+};
+
+uc_err xol_open(int arch, int mode, int cpu_model, uint64_t exit_address,
+		uint64_t exit_physical, struct xol_stop *stop, uintptr_t handle, uc_engine **out);
+uc_err xol_run(uc_engine *uc, struct xol_regs *regs, struct xol_stop *stop,
+	       uint64_t pc, size_t count);
+uc_err xol_remove_cache(uc_engine *uc, uint64_t begin, uint64_t end);
+uc_err xol_flush_tlb(uc_engine *uc);
+
+#endif

@@ -1,0 +1,252 @@
+//go:build unicorn
+
+// Package unicorn is a thin binding of the Unicorn engine, version 2.1.1 or
+// newer: engines with a virtual TLB that the caller fills, host memory, and
+// runs that write registers, execute and read registers in one call.
+//
+// A program that is linked with it falls under the GPL, version 2.
+package unicorn
+
+/*
+#cgo pkg-config: unicorn
+#include <stdlib.h>
+#include "shim.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"runtime/cgo"
+	"unsafe"
+)
+
+// Arch is an ISA and byte order.
+type Arch uint8
+
+// The ISAs.
+const (
+	AMD64 Arch = iota
+	ARM64
+	PPC64
+	PPC64LE
+)
+
+// setups are the engine's parameters, and its CPU models where the default is
+// not the most capable. ppc64 has to keep the default: the engine takes any
+// other choice for a 32-bit CPU. The byte order of ppc64le is a bit of MSR.
+var setups = [...]struct {
+	arch, mode, model C.int
+}{
+	AMD64:   {C.UC_ARCH_X86, C.UC_MODE_64, C.UC_CPU_X86_EPYC_ROME},
+	ARM64:   {C.UC_ARCH_ARM64, 0, C.UC_CPU_ARM64_MAX},
+	PPC64:   {C.UC_ARCH_PPC, C.UC_MODE_PPC64 | C.UC_MODE_BIG_ENDIAN, -1},
+	PPC64LE: {C.UC_ARCH_PPC, C.UC_MODE_PPC64 | C.UC_MODE_BIG_ENDIAN, -1},
+}
+
+// Access is what a translation is asked for.
+type Access uint8
+
+// The kinds of access.
+const (
+	Read Access = iota
+	Write
+	Fetch
+)
+
+// Perm is a set of permissions of a page.
+type Perm uint32
+
+// The permissions.
+const (
+	PermRead  Perm = C.UC_PROT_READ
+	PermWrite Perm = C.UC_PROT_WRITE
+	PermExec  Perm = C.UC_PROT_EXEC
+)
+
+// Translate maps the page at a virtual address to a physical one. Where ok is
+// false the access faults.
+type Translate func(va uint64, a Access) (pa uint64, p Perm, ok bool)
+
+// PageSize is the granularity of Translate and Map, in bytes.
+const PageSize = 4096
+
+// The address at which a run would end is never reached: one beside code that
+// runs would have that code translated again at every start. The engine still
+// translates it and what lies in front of it at every end.
+const (
+	exitAddress  = 0x7fff_0000_0000_0000
+	exitPhysical = 0x3f_ffff_f000
+)
+
+// Error is an error code of the engine.
+type Error int
+
+// The codes that callers tell apart.
+const (
+	ErrInvalid   Error = C.UC_ERR_INSN_INVALID
+	ErrException Error = C.UC_ERR_EXCEPTION // no translation, or an exception that nobody took
+)
+
+func (e Error) Error() string { return "unicorn: " + C.GoString(C.uc_strerror(C.uc_err(e))) }
+
+// ErrVersion: the library is older than 2.1.1.
+var ErrVersion = errors.New("unicorn: library too old, want 2.1.1 or newer")
+
+// Version returns the version of the library.
+func Version() (major, minor, patch int) {
+	v := uint(C.uc_version(nil, nil))
+	return int(v >> 24), int(v >> 16 & 0xff), int(v >> 8 & 0xff)
+}
+
+// Engine is one emulated CPU. It must not be used by two goroutines at a time.
+type Engine struct {
+	uc        *C.uc_engine
+	stop      *C.struct_xol_stop
+	translate Translate
+	self      cgo.Handle
+}
+
+// Open returns a new engine that translates addresses by t.
+func Open(a Arch, t Translate) (*Engine, error) {
+	if major, minor, patch := Version(); major<<16|minor<<8|patch < 0x20101 {
+		return nil, fmt.Errorf("%w (found %d.%d.%d)", ErrVersion, major, minor, patch)
+	}
+	e := &Engine{translate: t}
+	e.stop = (*C.struct_xol_stop)(C.calloc(1, C.sizeof_struct_xol_stop))
+	e.self = cgo.NewHandle(e)
+	s := setups[a]
+	if err := C.xol_open(s.arch, s.mode, s.model, exitAddress, exitPhysical, e.stop, C.uintptr_t(e.self), &e.uc); err != 0 {
+		e.release()
+		return nil, Error(err)
+	}
+	return e, nil
+}
+
+// Close frees the engine.
+func (e *Engine) Close() error {
+	if e.uc == nil {
+		return nil
+	}
+	err := C.uc_close(e.uc)
+	e.uc = nil
+	e.release()
+	if err != 0 {
+		return Error(err)
+	}
+	return nil
+}
+
+func (e *Engine) release() {
+	C.free(unsafe.Pointer(e.stop))
+	e.self.Delete()
+}
+
+//export xolTranslate
+func xolTranslate(self C.uintptr_t, va C.uint64_t, kind C.int) (C.uint64_t, C.uint32_t, C.bool) {
+	if va-(exitAddress-PageSize) < 2*PageSize {
+		return exitPhysical, C.uint32_t(PermRead | PermExec), true
+	}
+	e := cgo.Handle(self).Value().(*Engine)
+	access := Read
+	switch kind {
+	case C.UC_MEM_WRITE:
+		access = Write
+	case C.UC_MEM_FETCH:
+		access = Fetch
+	}
+	pa, perm, ok := e.translate(uint64(va), access)
+	return C.uint64_t(pa), C.uint32_t(perm), C.bool(ok)
+}
+
+// Map makes host memory the physical memory at pa. mem must stay in place, be
+// aligned to PageSize and outlive the engine: it is mapped, not from Go's heap.
+// The last page below 1<<38 is the engine's own.
+func (e *Engine) Map(pa uint64, mem []byte) error {
+	err := C.uc_mem_map_ptr(e.uc, C.uint64_t(pa), C.size_t(len(mem)), C.UC_PROT_ALL, unsafe.Pointer(&mem[0]))
+	if err != 0 {
+		return Error(err)
+	}
+	return nil
+}
+
+// RemoveCache drops what was translated from the virtual addresses
+// [begin, end). It has to follow every change of code by the host.
+func (e *Engine) RemoveCache(begin, end uint64) error {
+	if err := C.xol_remove_cache(e.uc, C.uint64_t(begin), C.uint64_t(end)); err != 0 {
+		return Error(err)
+	}
+	return nil
+}
+
+// FlushTLB drops all translations of addresses.
+func (e *Engine) FlushTLB() error {
+	if err := C.xol_flush_tlb(e.uc); err != 0 {
+		return Error(err)
+	}
+	return nil
+}
+
+// Registers is a set of registers with memory for their values.
+type Registers struct {
+	regs   *C.struct_xol_regs
+	values []byte
+}
+
+// registerSize holds the widest register that is read whole, in bytes.
+const registerSize = 16
+
+// NewRegisters returns memory for the registers with the engine's numbers ids.
+func NewRegisters(ids []int32) *Registers {
+	n := len(ids)
+	r := (*C.struct_xol_regs)(C.calloc(1, C.sizeof_struct_xol_regs))
+	r.count = C.int(n)
+	r.ids = (*C.int)(C.calloc(C.size_t(n), C.sizeof_int))
+	r.values = (*unsafe.Pointer)(C.calloc(C.size_t(n), C.size_t(unsafe.Sizeof(uintptr(0)))))
+	block := C.calloc(C.size_t(n), registerSize)
+	copy(unsafe.Slice((*int32)(unsafe.Pointer(r.ids)), n), ids)
+	for i := range n {
+		unsafe.Slice(r.values, n)[i] = unsafe.Add(block, i*registerSize)
+	}
+	return &Registers{r, unsafe.Slice((*byte)(block), n*registerSize)}
+}
+
+// Free frees the memory.
+func (r *Registers) Free() {
+	C.free(unsafe.Pointer(&r.values[0]))
+	C.free(unsafe.Pointer(r.regs.values))
+	C.free(unsafe.Pointer(r.regs.ids))
+	C.free(unsafe.Pointer(r.regs))
+}
+
+// Bytes returns the 16 bytes of memory of the i-th register, in the host's
+// byte order. Narrower registers use the first bytes.
+func (r *Registers) Bytes(i int) *[registerSize]byte {
+	return (*[registerSize]byte)(r.values[i*registerSize:])
+}
+
+// Word returns the memory of the i-th register as one word.
+func (r *Registers) Word(i int) *uint64 {
+	return (*uint64)(unsafe.Pointer(&r.values[i*registerSize]))
+}
+
+// Stop is why a run ended before its count.
+type Stop uint8
+
+// The reasons.
+const (
+	StopNone    Stop = C.XOL_STOP_NONE
+	StopTrap    Stop = C.XOL_STOP_TRAP    // an exception, with its number
+	StopInvalid Stop = C.XOL_STOP_INVALID // not an instruction for the engine
+	StopSyscall Stop = C.XOL_STOP_SYSCALL // amd64 syscall
+)
+
+// Run writes the registers, executes count instructions from pc, and reads the
+// registers. An exception stops it: number is the engine's.
+func (e *Engine) Run(r *Registers, pc uint64, count int) (stop Stop, number uint32, err error) {
+	code := C.xol_run(e.uc, r.regs, e.stop, C.uint64_t(pc), C.size_t(count))
+	if code != 0 {
+		err = Error(code)
+	}
+	return Stop(e.stop.kind), uint32(e.stop.number), err
+}
