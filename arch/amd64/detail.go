@@ -145,3 +145,22 @@ func (d Detail) EVEXz() bool { return d>>52&1 != 0 }
 
 // EVEXaaa returns EVEX.aaa.
 func (d Detail) EVEXaaa() byte { return byte(d>>53) & 7 }
+
+// Branch66 reports whether i is a near branch on whose operand-size prefix
+// vendors differ: Intel ignores the prefix in 64-bit mode, as Decode does; AMD
+// truncates the new RIP to 16 bits, and for E8, E9 and 0F 80-8F takes a
+// displacement of 2 bytes. With REX.W they agree.
+func Branch66(i *decode.Inst) bool {
+	d := DetailOf(i)
+	if d.Prefixes()&Prefix66 == 0 || d.W() != 0 || d.Encoding() != EncLegacy {
+		return false
+	}
+	switch op := d.Opcode(); d.Map() {
+	case MapOneByte:
+		return op>>4 == 7 || op&^3 == 0xe0 || op&^3 == 0xe8 && op != 0xea || op&^1 == 0xc2 ||
+			op == 0xff && (d.Reg() == 2 || d.Reg() == 4)
+	case Map0F:
+		return op>>4 == 8
+	}
+	return false
+}
