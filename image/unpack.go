@@ -1,0 +1,261 @@
+package image
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"io"
+)
+
+// headSize is how many bytes from a file's start tell how it is packed: all up
+// to the end of the last field that we read of an x86 boot header.
+const headSize = 0x250
+
+// maxLayers is how often a file may be packed: a compressed kernel image whose
+// payload is compressed is 2.
+const maxLayers = 3
+
+// packing is where in a file the packed ELF file is.
+type packing struct {
+	container string // as in Format; "" for a file that is only compressed
+	off, size int64  // the payload
+	sizeWord  bool   // its last word is its size after decompression
+	plain     bool   // it may be uncompressed
+}
+
+func (p *packing) where() string {
+	if p.container == "" {
+		return "compressed file"
+	}
+	return fmt.Sprintf("%s payload at %#x", p.container, p.off)
+}
+
+// unpack returns the ELF file, or the bare memory image of a kernel, that r is
+// or holds, its size, and how it was packed. A plain ELF file is r itself, of
+// which no more than the start is read. What was compressed is held in memory,
+// up to maxUnpacked bytes.
+//
+// It returns ErrNotELF, or a *FormatError, which may be an ErrTruncated or an
+// ErrTooLarge.
+func unpack(r io.ReaderAt, size int64) (io.ReaderAt, int64, Format, error) {
+	var f Format
+	for layer := 0; ; layer++ {
+		head, err := readHead(r, size)
+		if err != nil {
+			return nil, 0, f, err
+		}
+		p, err := findPacking(r, size, head)
+		if err != nil {
+			return nil, 0, f, err
+		}
+		if p == nil {
+			if f.Raw = rawKernel(head, size); f.Raw != nil && f.Container == "" {
+				f.Container = "arm64 Image"
+			}
+			if f.Raw == nil && !isELF(head) {
+				return nil, 0, f, notELF(f)
+			}
+			return r, size, f, nil
+		}
+		if layer == maxLayers {
+			return nil, 0, f, &FormatError{What: fmt.Sprintf("packed more than %d times", maxLayers), Where: p.where()}
+		}
+		var method string
+		if r, size, method, err = p.open(r); err != nil {
+			return nil, 0, f, err
+		}
+		if f.Container == "" {
+			f.Container = p.container
+		}
+		if f.Compression == "" {
+			f.Compression = method
+		}
+	}
+}
+
+func readHead(r io.ReaderAt, size int64) ([]byte, error) {
+	head := make([]byte, min(headSize, size))
+	if n, err := r.ReadAt(head, 0); n < len(head) {
+		return nil, readError(err, "start of the file")
+	}
+	return head, nil
+}
+
+func isELF(head []byte) bool { return bytes.HasPrefix(head, []byte(elf.ELFMAG)) }
+
+func notELF(f Format) error {
+	switch {
+	case f.Container != "":
+		return &FormatError{Where: f.Container + " payload", Err: ErrNotELF}
+	case f.Compression != "":
+		return &FormatError{Where: "inside the " + f.Compression + " file", Err: ErrNotELF}
+	}
+	return ErrNotELF
+}
+
+// findPacking tells by a file's first bytes how it is packed. It returns nil
+// where it is not.
+func findPacking(r io.ReaderAt, size int64, head []byte) (*packing, error) {
+	switch {
+	case isELF(head):
+		return findZImage(r, head), nil
+	case hasAt(head, 0x202, "HdrS") && hasAt(head, 0x1fe, "\x55\xaa"):
+		return findBzImage(size, head)
+	case hasAt(head, 0, "MZ") && hasAt(head, 4, "zimg"):
+		return findZboot(size, head)
+	}
+	if m := methodOf(head); m != nil && !m.weak {
+		return &packing{size: size}, nil
+	}
+	return nil, nil
+}
+
+func hasAt(b []byte, off int, s string) bool {
+	return len(b) >= off+len(s) && string(b[off:off+len(s)]) == s
+}
+
+// sizeWordLen is the length of the size behind compressed data.
+const sizeWordLen = 4
+
+// open unpacks the payload.
+func (p *packing) open(r io.ReaderAt) (io.ReaderAt, int64, string, error) {
+	payload := io.NewSectionReader(r, p.off, p.size)
+	magic := make([]byte, min(maxMagic, p.size))
+	if n, err := payload.ReadAt(magic, 0); n < len(magic) {
+		return nil, 0, "", readError(err, p.where())
+	}
+	m := methodOf(magic)
+	switch {
+	case m == nil && p.plain:
+		return payload, p.size, "", nil
+	case m == nil:
+		return nil, 0, "", &FormatError{What: fmt.Sprintf("unknown compression (begins with % x)", magic), Where: p.where()}
+	}
+	size, unpacked := p.size, int64(0)
+	if p.sizeWord {
+		var word [sizeWordLen]byte
+		if n, err := payload.ReadAt(word[:], p.size-sizeWordLen); n < len(word) {
+			return nil, 0, "", readError(err, p.where())
+		}
+		unpacked = int64(binary.LittleEndian.Uint32(word[:]))
+		if !m.endsWithSize {
+			size -= sizeWordLen
+		}
+	}
+	data, err := m.decompress(io.NewSectionReader(payload, 0, size), size, unpacked)
+	if err != nil {
+		return nil, 0, "", unpackError(m, p, err)
+	}
+	return bytes.NewReader(data), int64(len(data)), m.name, nil
+}
+
+// findBzImage reads an x86 boot header [Documentation/arch/x86/boot.rst,
+// arch/x86/boot/compressed/Makefile].
+func findBzImage(size int64, head []byte) (*packing, error) {
+	const (
+		setupSects    = 0x1f1
+		version       = 0x206
+		payloadOffset = 0x248
+		payloadLength = 0x24c
+		sector        = 512
+	)
+	if len(head) < headSize {
+		return nil, truncated("bzImage boot header")
+	}
+	if v := binary.LittleEndian.Uint16(head[version:]); v < 0x208 {
+		return nil, &FormatError{
+			What:  fmt.Sprintf("boot protocol %d.%02d does not say where the kernel is; 2.08 and later do", v>>8, v&0xff),
+			Where: "bzImage boot header",
+		}
+	}
+	setup := int64(head[setupSects])
+	if setup == 0 {
+		setup = 4
+	}
+	p := &packing{
+		container: "bzImage",
+		off:       (setup+1)*sector + int64(binary.LittleEndian.Uint32(head[payloadOffset:])),
+		size:      int64(binary.LittleEndian.Uint32(head[payloadLength:])),
+		sizeWord:  true,
+	}
+	if p.size <= sizeWordLen {
+		return nil, &FormatError{What: "no payload", Where: "bzImage boot header"}
+	}
+	if p.off+p.size > size {
+		return nil, truncated(p.where())
+	}
+	return p, nil
+}
+
+// findZboot reads the header of an EFI zboot image
+// [drivers/firmware/efi/libstub/zboot-header.S].
+func findZboot(size int64, head []byte) (*packing, error) {
+	const payloadOffset, payloadSize, headerSize = 8, 12, 64
+	if len(head) < headerSize {
+		return nil, truncated("EFI zboot header")
+	}
+	p := &packing{
+		container: "EFI zboot",
+		off:       int64(binary.LittleEndian.Uint32(head[payloadOffset:])),
+		size:      int64(binary.LittleEndian.Uint32(head[payloadSize:])),
+	}
+	if p.off+p.size > size {
+		return nil, truncated(p.where())
+	}
+	return p, nil
+}
+
+// findZImage looks for the kernel inside a PowerPC boot wrapper, which is an
+// ELF file of 32 or 64 bits with the kernel in a section of its own
+// [arch/powerpc/boot/wrapper]. Any other ELF file, and one that is damaged, is
+// no wrapper.
+func findZImage(r io.ReaderAt, head []byte) *packing {
+	const machine = 18
+	if len(head) < machine+2 {
+		return nil
+	}
+	order := byteOrder(elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB)
+	switch elf.Machine(order.u16(head[machine:])) {
+	case elf.EM_PPC, elf.EM_PPC64:
+	default:
+		return nil
+	}
+	f, err := elf.NewFile(r)
+	if err != nil {
+		return nil
+	}
+	s := f.Section(".kernel:vmlinux.strip")
+	if s == nil || s.Type == elf.SHT_NOBITS || s.FileSize == 0 || int64(s.Offset|s.FileSize) < 0 {
+		return nil
+	}
+	return &packing{container: "zImage", off: int64(s.Offset), size: int64(s.FileSize), plain: true}
+}
+
+// rawKernel reads the header of an arm64 kernel's memory image
+// [Documentation/arch/arm64/booting.rst]. It returns nil where head is
+// something else.
+func rawKernel(head []byte, size int64) *RawKernel {
+	const (
+		imageSize  = 16
+		flags      = 24
+		magic      = 56
+		headerSize = 64
+		bigEndian  = 1 << 0 // of flags
+	)
+	if len(head) < headerSize || !hasAt(head, magic, "ARMd") {
+		return nil
+	}
+	k := &RawKernel{
+		Machine: elf.EM_AARCH64,
+		Order:   binary.LittleEndian,
+		Size:    binary.LittleEndian.Uint64(head[imageSize:]),
+	}
+	if binary.LittleEndian.Uint64(head[flags:])&bigEndian != 0 {
+		k.Order = binary.BigEndian
+	}
+	if k.Size == 0 { // before Linux 3.17
+		k.Size = uint64(size)
+	}
+	return k
+}
