@@ -1,9 +1,6 @@
 package ppc64
 
-import (
-	"xol/classify"
-	"xol/decode"
-)
+import "xol/classify"
 
 // ISA is the instruction set architecture in one byte order. The zero value is
 // the big-endian one.
@@ -26,7 +23,3 @@ func (ISA) Align() int { return 4 }
 func (ISA) Profile(name string, opt classify.KernelOptions) (classify.Profile, bool) {
 	return nil, false
 }
-
-func (ISA) Decode(inst *decode.Inst, code []byte, addr uint64) error { return decode.ErrInvalid }
-
-func (ISA) Text(inst *decode.Inst, lookup decode.SymLookup) string { return "" }
