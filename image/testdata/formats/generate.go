@@ -1,17 +1,19 @@
 //go:build ignore
 
-// Generate writes the fixtures of the unpacking tests: one small ELF file,
-// packed in every way by the tools that kernels and modules are packed with
-// (gzip, xz 5.4, zstd, lz4, bzip2, lzop).
+// Generate writes fixtures: one small ELF file, packed in every way by the
+// tools that kernels and modules are packed with (gzip, xz 5.4, zstd, lz4,
+// bzip2); and small ELF files with the answers of GNU binutils 2.40.
 package main
 
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"log"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"regexp"
 )
 
 var fixtures = []struct {
@@ -31,7 +33,6 @@ var fixtures = []struct {
 	{"tiny.legacy.elf.lz4", []string{"lz4", "-q", "-l", "-9"}}, // as kernels are
 	{"tiny.elf.bz2", []string{"bzip2", "-9"}},
 	{"tiny.elf.lzma", []string{"xz", "--format=lzma", "-9"}},
-	{"tiny.elf.lzo", []string{"lzop", "-9"}},
 }
 
 func main() {
@@ -47,6 +48,35 @@ func main() {
 		}
 		write(f.name, out)
 	}
+	for _, arch := range []string{"x86_64", "aarch64", "powerpc64", "powerpc64le"} {
+		frames(arch)
+	}
+}
+
+var frameRange = regexp.MustCompile(`pc=([0-9a-f]+)\.\.([0-9a-f]+)`)
+
+// frames assembles and links frames.s, and writes the ranges that readelf
+// finds in its .eh_frame.
+func frames(arch string) {
+	name := "frames." + arch
+	run(arch+"-linux-gnu-as", "-o", name+".o", "frames.s")
+	run(arch+"-linux-gnu-ld", "--no-eh-frame-hdr", "-z", "max-page-size=64", "-z", "noseparate-code", "-s", "-o", name+".elf", name+".o")
+	os.Remove(name + ".o")
+	var list []byte
+	for _, m := range frameRange.FindAllSubmatch(run("readelf", "--debug-dump=frames", name+".elf"), -1) {
+		list = fmt.Appendf(list, "%s %s\n", m[1], m[2])
+	}
+	write(name+".txt", list)
+}
+
+func run(tool string, args ...string) []byte {
+	cmd := exec.Command(tool, args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		log.Fatal(tool, ": ", err)
+	}
+	return out
 }
 
 func write(name string, data []byte) {

@@ -1,0 +1,290 @@
+package image
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Pointer encodings of .eh_frame [Linux Standard Base Core, 10.5]: a format in
+// the low half, and what the number is added to in the high half.
+const (
+	peAbsolute = 0x00 // 8 bytes, as addresses of the file's class are
+	peULEB     = 0x01
+	peUdata2   = 0x02
+	peUdata4   = 0x03
+	peUdata8   = 0x04
+	peSLEB     = 0x09
+	peSdata2   = 0x0a
+	peSdata4   = 0x0b
+	peSdata8   = 0x0c
+	peFormat   = 0x0f
+
+	pePCRel = 0x10 // to the address of the pointer itself
+	peAlign = 0x50 // absolute, at the next multiple of 8
+	peOmit  = 0xff
+)
+
+// ehFrameFunctions returns the ranges of code that an .eh_frame section, which
+// stands at addr, has unwinding rules for, in the section's order. Each is a
+// function, or a part of one that the compiler put elsewhere.
+//
+// Entries that are damaged, or whose pointers need more than the section to be
+// known (relative to data, or indirect, which compilers do not use for code),
+// are left out. Where the end of an entry cannot be found, it returns a
+// *FormatError beside what came before.
+func ehFrameFunctions(data []byte, addr uint64, order binary.ByteOrder) ([]extent, error) {
+	p := ehFrame{data: data, addr: addr, order: byteOrder(order == binary.ByteOrder(binary.BigEndian)), cies: make(map[int]byte)}
+	var found []extent
+	for pos := 0; pos < len(data); {
+		body, end, ok := p.entry(pos)
+		if !ok {
+			return found, &FormatError{
+				What: "entry without an end", Where: fmt.Sprintf(".eh_frame+%#x", pos), Err: ErrTruncated,
+			}
+		}
+		if body < end { // not a terminator
+			if e, ok := p.function(pos, body, end); ok {
+				found = append(found, e)
+			}
+		}
+		pos = end
+	}
+	return found, nil
+}
+
+// ehFrame is an .eh_frame section that is being read.
+type ehFrame struct {
+	data  []byte
+	addr  uint64
+	order byteOrder
+	cies  map[int]byte // pointer encoding of each CIE read so far, by offset
+}
+
+// entry returns where the content of the entry at pos starts and ends.
+func (p *ehFrame) entry(pos int) (body, end int, ok bool) {
+	c := p.cursor(pos, len(p.data))
+	size := uint64(c.u32())
+	if size == math.MaxUint32 {
+		size = c.u64()
+	}
+	if c.bad || size > uint64(len(p.data)-c.pos) {
+		return 0, 0, false
+	}
+	return c.pos, c.pos + int(size), true
+}
+
+// function returns the range of code of the entry at pos, if it is an FDE.
+func (p *ehFrame) function(pos, body, end int) (extent, bool) {
+	c := p.cursor(body, end)
+	back := int(c.u32())
+	if c.bad {
+		return extent{}, false
+	}
+	if back == 0 { // a CIE
+		p.cies[pos] = p.encoding(c)
+		return extent{}, false
+	}
+	enc, ok := p.cies[body-back] // which always is before its FDEs
+	if !ok || enc == peOmit {
+		return extent{}, false
+	}
+	lo := c.pointer(enc)
+	size := c.pointer(enc & peFormat)
+	if c.bad || size == 0 || lo+size < lo {
+		return extent{}, false
+	}
+	return extent{lo, lo + size}, true
+}
+
+// encoding returns how FDEs encode pointers, of the CIE whose version c is at;
+// peOmit where it cannot be known.
+func (p *ehFrame) encoding(c *cursor) byte {
+	version := c.u8()
+	augmentation := c.augmentation()
+	if version == 4 {
+		c.skip(2) // sizes of addresses and segments
+	}
+	c.uleb() // code alignment
+	c.uleb() // data alignment
+	if version == 1 {
+		c.u8() // return address register
+	} else {
+		c.uleb()
+	}
+	letters, sized := strings.CutPrefix(augmentation, "z")
+	if sized {
+		c.uleb() // length of what follows
+	}
+	if c.bad || !sized && letters != "" {
+		return peOmit
+	}
+	for _, letter := range letters {
+		switch letter {
+		case 'R':
+			if enc := c.u8(); !c.bad {
+				return enc
+			}
+		case 'P': // personality routine
+			c.skipPointer(c.u8())
+		case 'L': // encoding of pointers to language-specific data
+			c.u8()
+		case 'S', 'B', 'G': // signal frame, return address signed with key B, tagged stack
+		default:
+			return peOmit
+		}
+		if c.bad {
+			return peOmit
+		}
+	}
+	return peAbsolute
+}
+
+func (p *ehFrame) cursor(pos, end int) *cursor {
+	return &cursor{data: p.data[:end], pos: pos, addr: p.addr, order: p.order}
+}
+
+// cursor reads numbers one after the other. Once it is bad, because something
+// goes beyond the end or cannot be known, all that it reads is 0.
+type cursor struct {
+	data  []byte
+	pos   int
+	addr  uint64 // of data[0]
+	order byteOrder
+	bad   bool
+}
+
+// take returns the next n bytes; nil where there are fewer.
+func (c *cursor) take(n int) []byte {
+	if c.bad || n > len(c.data)-c.pos {
+		c.bad = true
+		return nil
+	}
+	c.pos += n
+	return c.data[c.pos-n : c.pos]
+}
+
+func (c *cursor) skip(n int) { c.take(n) }
+
+func (c *cursor) u8() byte {
+	if b := c.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (c *cursor) u16() uint16 {
+	if b := c.take(2); b != nil {
+		return c.order.u16(b)
+	}
+	return 0
+}
+
+func (c *cursor) u32() uint32 {
+	if b := c.take(4); b != nil {
+		return c.order.u32(b)
+	}
+	return 0
+}
+
+func (c *cursor) u64() uint64 {
+	if b := c.take(8); b != nil {
+		return c.order.u64(b)
+	}
+	return 0
+}
+
+// leb reads a number of 7-bit groups, and returns the bit behind the last one.
+func (c *cursor) leb() (v uint64, end uint, last byte) {
+	for end < 64 {
+		last = c.u8()
+		v |= uint64(last&0x7f) << end
+		end += 7
+		if last < 0x80 {
+			return v, end, last
+		}
+	}
+	c.bad = true
+	return 0, end, 0
+}
+
+func (c *cursor) uleb() uint64 {
+	v, _, _ := c.leb()
+	return v
+}
+
+func (c *cursor) sleb() uint64 {
+	v, end, last := c.leb()
+	if last&0x40 != 0 {
+		v |= ^uint64(0) << end
+	}
+	return v
+}
+
+// augmentation reads a CIE's augmentation string.
+func (c *cursor) augmentation() string {
+	const most = 16 // letters; all that are defined are 7
+	start := c.pos
+	for c.u8() != 0 {
+		if c.pos-start > most {
+			c.bad = true
+		}
+	}
+	if c.bad {
+		return ""
+	}
+	return string(c.data[start : c.pos-1])
+}
+
+// pointer reads an encoded pointer.
+func (c *cursor) pointer(enc byte) uint64 {
+	place := c.addr + uint64(c.pos)
+	switch {
+	case enc == peAlign:
+		c.skipPadding()
+		return c.u64()
+	case enc&^peFormat == pePCRel:
+		return place + c.number(enc)
+	case enc&^peFormat == peAbsolute:
+		return c.number(enc)
+	}
+	c.bad = true // relative to what we do not know, indirect, or omitted
+	return 0
+}
+
+// skipPointer passes over an encoded pointer, which may be of any kind.
+func (c *cursor) skipPointer(enc byte) {
+	switch enc {
+	case peOmit:
+	case peAlign:
+		c.skipPadding()
+		c.u64()
+	default:
+		c.number(enc)
+	}
+}
+
+func (c *cursor) skipPadding() { c.skip(int(-(c.addr + uint64(c.pos)) & 7)) }
+
+// number reads a number in the format that is the low half of enc.
+func (c *cursor) number(enc byte) uint64 {
+	switch enc & peFormat {
+	case peAbsolute, peUdata8, peSdata8:
+		return c.u64()
+	case peULEB:
+		return c.uleb()
+	case peUdata2:
+		return uint64(c.u16())
+	case peUdata4:
+		return uint64(c.u32())
+	case peSLEB:
+		return c.sleb()
+	case peSdata2:
+		return uint64(int64(int16(c.u16())))
+	case peSdata4:
+		return uint64(int64(int32(c.u32())))
+	}
+	c.bad = true
+	return 0
+}
