@@ -1,12 +1,55 @@
 // Package image reads ELF files: text, symbols, function extents, kernel
 // tables and source lines, also of compressed kernels and modules. Files are
 // read lazily.
+//
+// Addresses are those of the file's own headers. The sections of a relocatable
+// file (a .o or a .ko) have none: they are laid out one behind the other, and
+// symbols that the file does not define get stand-in addresses behind them.
 package image
 
 import (
 	"debug/elf"
 	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"xol/place"
 )
+
+// Kind says what a file is to Linux.
+type Kind uint8
+
+// The kinds of files.
+const (
+	KindProgram Kind = iota // an executable or shared object
+	KindObject              // relocatable, not linked
+	KindModule              // a kernel module
+	KindKernel              // vmlinux
+)
+
+var kindNames = [...]string{"program", "object", "module", "kernel"}
+
+// String returns the kind in one word.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "invalid"
+}
+
+// Options say how to read a file. The zero value is fine.
+type Options struct {
+	// Symbols is a System.map or the text of /proc/kallsyms, which then
+	// replaces the symbols of a linked file. Where its _text stands elsewhere
+	// than the file's (a randomized kernel), its addresses are moved.
+	Symbols io.Reader
+	// Demangle makes Symbolize return C++ and Rust names as they were
+	// written.
+	Demangle bool
+}
 
 // Symbol is one named address.
 type Symbol struct {
@@ -35,3 +78,145 @@ type RawKernel struct {
 	Order   binary.ByteOrder
 	Size    uint64 // bytes in memory, with what the file leaves out as zero
 }
+
+// Image is an opened file. All methods but Close may be called concurrently.
+type Image struct {
+	r       io.ReaderAt
+	size    int64
+	closer  io.Closer
+	opt     Options
+	format  Format
+	file    *elf.File // nil for a bare kernel image
+	typ     elf.Type
+	machine elf.Machine
+	order   byteOrder
+	entry   uint64
+	flags   uint32 // e_flags
+	kind    Kind
+
+	sections []section // by their index in the file
+	byAddr   []int32   // those in memory, by address, without overlap
+	text     []Range
+	blocks   [][]textBlock // of text, filled when read
+	external uint64        // of a relocatable file: where stand-ins for undefined symbols start
+
+	symbols   func() (*symtab, error)
+	extents   [2]func() ([]Function, error) // by Extent
+	marks     func() (place.Marks, error)
+	lines     *lineTable
+	userTable []Symbol // of Options.Symbols
+}
+
+// Open reads the headers of an ELF file, or of one that is packed in a kernel
+// image or a compressed module. r must stay readable while the image is used.
+//
+// It returns ErrEmpty, ErrNotELF, ErrClass, ErrNoSymbols, a *TypeError, or a
+// *FormatError for a file that is damaged.
+func Open(r io.ReaderAt, size int64, opt Options) (*Image, error) {
+	if size == 0 {
+		return nil, ErrEmpty
+	}
+	r, size, format, err := unpack(r, size)
+	if err != nil {
+		return nil, err
+	}
+	im := &Image{r: r, size: size, opt: opt, format: format}
+	if opt.Symbols != nil {
+		if im.userTable, err = readSymbolMap(opt.Symbols); err != nil {
+			return nil, err
+		}
+	}
+	if format.Raw != nil {
+		err = im.layRaw(format.Raw)
+	} else {
+		err = im.readHeaders()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := im.finishLayout(); err != nil {
+		return nil, err
+	}
+	im.symbols = sync.OnceValues(im.readSymbols)
+	for e := range im.extents {
+		im.extents[e] = sync.OnceValues(func() ([]Function, error) { return im.listFunctions(Extent(e)) })
+	}
+	im.marks = sync.OnceValues(im.readMarks)
+	im.lines = newLineTable(im.dwarf)
+	return im, nil
+}
+
+// OpenFile opens the file at path as Open does. Close closes it.
+func OpenFile(path string, opt Options) (*Image, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	im, err := openOSFile(f, opt)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	im.closer = f
+	return im, nil
+}
+
+func openOSFile(f *os.File, opt Options) (*Image, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%w: not a regular file", ErrNotELF)
+	}
+	return Open(f, info.Size(), opt)
+}
+
+// Close closes the file that OpenFile opened.
+func (im *Image) Close() error {
+	if im.closer == nil {
+		return nil
+	}
+	return im.closer.Close()
+}
+
+// Kind returns what the file is to Linux.
+func (im *Image) Kind() Kind { return im.kind }
+
+// Machine returns the architecture that the file names, supported or not.
+func (im *Image) Machine() elf.Machine { return im.machine }
+
+// ByteOrder returns the byte order of the file.
+func (im *Image) ByteOrder() binary.ByteOrder {
+	if im.order == littleEndian {
+		return binary.LittleEndian
+	}
+	return binary.BigEndian
+}
+
+// Format returns how the file was packed.
+func (im *Image) Format() Format { return im.format }
+
+// ABI returns the version of the ppc64 ELF ABI: 1 with function descriptors,
+// 2 with local entry points; 0 on other machines [64-bit ELFv2 ABI, e_flags].
+func (im *Image) ABI() int {
+	if im.machine != elf.EM_PPC64 {
+		return 0
+	}
+	const abiMask = 3
+	if v := int(im.flags & abiMask); v != 0 {
+		return v
+	}
+	if im.order == bigEndian || im.sectionNamed(".opd") != nil {
+		return 1
+	}
+	return 2
+}
+
+// Line returns the source line that the instruction at addr comes from, as
+// far as the file has DWARF lines.
+func (im *Image) Line(addr uint64) (file string, line int, ok bool) {
+	return im.lines.line(addr)
+}
+
+var errNoDWARF = errors.New("the file has no DWARF lines")

@@ -1,0 +1,166 @@
+package image
+
+import (
+	"debug/elf"
+	"fmt"
+	"sort"
+	"sync"
+)
+
+// Range is a range of addresses in one section.
+type Range struct {
+	Addr, Size uint64
+	Section    string
+}
+
+// End returns the address behind the range.
+func (r Range) End() uint64 { return r.Addr + r.Size }
+
+// Text returns the ranges of addresses that hold instructions, sorted. The
+// caller must not change them.
+func (im *Image) Text() []Range { return im.text }
+
+// textAt returns the index of the text range that holds addr, or -1.
+func (im *Image) textAt(addr uint64) int {
+	i := sort.Search(len(im.text), func(i int) bool { return im.text[i].Addr > addr }) - 1
+	if i >= 0 && addr-im.text[i].Addr < im.text[i].Size {
+		return i
+	}
+	return -1
+}
+
+// blockSize is how many bytes of text are read at once. Functions are read one
+// by one and side by side; a system call for each would cost more than
+// decoding it.
+const blockSize = 256 << 10
+
+// textBlock holds bytes of text that have been read.
+type textBlock struct {
+	once sync.Once
+	data []byte
+	err  error
+}
+
+// Code returns size bytes of text at addr, with relocations applied. It uses
+// dst's memory where that suffices. A range that does not lie in one section
+// of text is a *NotTextError.
+func (im *Image) Code(dst []byte, addr, size uint64) ([]byte, error) {
+	i := im.textAt(addr)
+	if i < 0 {
+		return nil, im.notText(addr)
+	}
+	r := &im.text[i]
+	off := addr - r.Addr
+	if size > r.Size-off {
+		return nil, im.notText(r.End())
+	}
+	dst = dst[:0]
+	for size > 0 {
+		block, err := im.block(i, off/blockSize)
+		if err != nil {
+			return nil, err
+		}
+		part := block[off%blockSize:]
+		part = part[:min(uint64(len(part)), size)]
+		dst = append(dst, part...)
+		off += uint64(len(part))
+		size -= uint64(len(part))
+	}
+	return dst, nil
+}
+
+// block returns block n of a text range.
+func (im *Image) block(text int, n uint64) ([]byte, error) {
+	b := &im.blocks[text][n]
+	b.once.Do(func() {
+		r := &im.text[text]
+		addr := r.Addr + n*blockSize
+		b.data, b.err = im.Data(nil, addr, min(blockSize, r.End()-addr))
+	})
+	return b.data, b.err
+}
+
+// Data returns size bytes of any section that is loaded into memory, with the
+// relocations of a relocatable file applied. It uses dst's memory where that
+// suffices. What the file leaves out because it starts as zero is an error.
+func (im *Image) Data(dst []byte, addr, size uint64) ([]byte, error) {
+	s := im.sectionAt(addr)
+	if s == nil || !s.inFile() || size > s.end()-addr {
+		return nil, &FormatError{What: "not in one section of the file", Where: fmt.Sprintf("%d bytes at %#x", size, addr)}
+	}
+	off := addr - s.addr
+	if s.relocated != nil {
+		data, err := s.relocated()
+		if err != nil {
+			return nil, err
+		}
+		return append(dst[:0], data[off:off+size]...), nil
+	}
+	if uint64(cap(dst)) < size {
+		dst = make([]byte, size)
+	}
+	dst = dst[:size]
+	return dst, im.readAt(dst, int64(s.off+off), "section "+s.name)
+}
+
+// contents returns all of a section, decompressed and relocated. The caller
+// must not change it.
+func (im *Image) contents(s *section) ([]byte, error) {
+	if s.relocated != nil {
+		return s.relocated()
+	}
+	return im.rawContents(s)
+}
+
+// rawContents returns all of a section, decompressed but not relocated.
+func (im *Image) rawContents(s *section) ([]byte, error) {
+	if !s.inFile() {
+		return nil, nil
+	}
+	if s.flags&elf.SHF_COMPRESSED != 0 {
+		return im.decompressed(s)
+	}
+	b := make([]byte, s.size)
+	return b, im.readAt(b, int64(s.off), "section "+s.name)
+}
+
+func (im *Image) decompressed(s *section) ([]byte, error) {
+	for i := range im.sections {
+		if &im.sections[i] == s && im.file != nil {
+			b, err := im.file.Sections[i].Data()
+			if err != nil {
+				return nil, &FormatError{What: "cannot decompress", Where: "section " + s.name, Err: err}
+			}
+			return b, nil
+		}
+	}
+	return nil, nil
+}
+
+// FileOffset returns where in the ELF file the byte at addr stands. Of a
+// packed file that is the offset in what was unpacked.
+func (im *Image) FileOffset(addr uint64) (int64, bool) {
+	s := im.sectionAt(addr)
+	if s == nil || !s.inFile() {
+		return 0, false
+	}
+	return int64(s.off + addr - s.addr), true
+}
+
+// addrOf is the inverse of FileOffset.
+func (im *Image) addrOf(off uint64) (uint64, bool) {
+	for _, i := range im.byAddr {
+		if s := &im.sections[i]; s.inFile() && off >= s.off && off-s.off < s.size {
+			return s.addr + off - s.off, true
+		}
+	}
+	return 0, false
+}
+
+func (im *Image) notText(addr uint64) *NotTextError {
+	e := &NotTextError{Addr: addr, Text: im.text}
+	if s := im.sectionAt(addr); s != nil {
+		e.Section = s.name
+	}
+	return e
+}
