@@ -1,0 +1,430 @@
+package image
+
+import (
+	"cmp"
+	"debug/elf"
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// Place is an address that Resolve found.
+type Place struct {
+	Addr   uint64
+	Symbol string // the function that holds it, as Functions and Symbolize name it
+	Offset uint64 // from the symbol
+	File   string // where a source line was asked for: the one found
+	Line   int
+}
+
+// Resolve finds the addresses in text that s means, sorted:
+//
+//	vfs_read            a symbol; several where files have static ones of that name
+//	vfs_read+0x1c       an offset from it
+//	.text+0x40          an offset from a section
+//	0xffffffff81000000  an address
+//	file:0x1040         an offset in the file (for a packed file, in what was unpacked)
+//	read_write.c:552    a source line, with DWARF
+//
+// It returns a *PlaceError, a *SymbolNotFoundError or a *NotTextError where s
+// means none.
+func (im *Image) Resolve(s string) ([]Place, error) {
+	addrs, err := im.resolve(s)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(addrs)
+	addrs = slices.Compact(addrs)
+	var places []Place
+	for _, addr := range addrs {
+		if im.textAt(addr) >= 0 {
+			name, base := im.Symbolize(addr)
+			places = append(places, Place{Addr: addr, Symbol: name, Offset: addr - base})
+		}
+	}
+	if len(places) == 0 {
+		e := im.notText(addrs[0])
+		e.Place = s
+		return nil, e
+	}
+	return places, nil
+}
+
+// resolve returns at least one address, or an error.
+func (im *Image) resolve(s string) ([]uint64, error) {
+	switch {
+	case s == "":
+		return nil, &PlaceError{s, "it is empty"}
+	case strings.HasPrefix(s, "file:"):
+		return im.resolveOffset(s)
+	case strings.HasPrefix(s, "0x") || strings.HasPrefix(s, "0X"):
+		addr, err := strconv.ParseUint(s[2:], 16, 64)
+		if err != nil {
+			return nil, &PlaceError{s, "the address is no hexadecimal number of 64 bits"}
+		}
+		return []uint64{addr}, nil
+	}
+	t, err := im.symbols()
+	if err != nil {
+		return nil, err
+	}
+	if addrs := im.named(t, s); len(addrs) > 0 {
+		return addrs, nil
+	}
+	name, offset := splitOffset(s)
+	if name != s {
+		if addrs := im.named(t, name); len(addrs) > 0 {
+			for i := range addrs {
+				addrs[i] += offset
+			}
+			return addrs, nil
+		}
+	}
+	if file, line, ok := splitLine(s); ok {
+		return im.resolveLine(s, file, line)
+	}
+	return nil, &SymbolNotFoundError{Name: name, Nearest: im.nearest(t, name)}
+}
+
+func (im *Image) resolveOffset(s string) ([]uint64, error) {
+	off, err := strconv.ParseUint(strings.TrimPrefix(s, "file:"), 0, 64)
+	if err != nil {
+		return nil, &PlaceError{s, "the file offset is no number"}
+	}
+	addr, ok := im.addrOf(off)
+	if !ok {
+		return nil, &NotTextError{Place: s, Text: im.text}
+	}
+	return []uint64{addr}, nil
+}
+
+func (im *Image) resolveLine(s, file string, line int) ([]uint64, error) {
+	addrs, err := im.lines.addrs(file, line)
+	switch {
+	case err != nil:
+		return nil, &PlaceError{s, err.Error()}
+	case len(addrs) == 0:
+		return nil, &PlaceError{s, fmt.Sprintf("no instruction comes from line %d of a file %s", line, file)}
+	}
+	return addrs, nil
+}
+
+// splitOffset splits "symbol+0x1c".
+func splitOffset(s string) (name string, offset uint64) {
+	if i := strings.LastIndexByte(s, '+'); i > 0 {
+		if offset, err := strconv.ParseUint(s[i+1:], 0, 64); err == nil {
+			return s[:i], offset
+		}
+	}
+	return s, 0
+}
+
+// splitLine splits "source.c:123".
+func splitLine(s string) (file string, line int, ok bool) {
+	i := strings.LastIndexByte(s, ':')
+	if i <= 0 || s[i-1] == ':' {
+		return "", 0, false
+	}
+	line, err := strconv.Atoi(s[i+1:])
+	return s[:i], line, err == nil && line > 0
+}
+
+// named returns the addresses of the symbols, functions and sections of that
+// name, of the first of these kinds that has it.
+func (im *Image) named(t *symtab, name string) []uint64 {
+	var addrs []uint64
+	for _, i := range t.find(name) {
+		if s := &t.syms[i]; !s.external() {
+			addrs = append(addrs, s.addr)
+		}
+	}
+	if len(addrs) > 0 {
+		return addrs
+	}
+	if fns, err := im.Functions(im.ownExtent()); err == nil {
+		for i := range fns {
+			if f := &fns[i]; f.Name == name {
+				addrs = append(addrs, f.Addr)
+			}
+		}
+	}
+	if len(addrs) > 0 {
+		return addrs
+	}
+	if s := im.sectionNamed(name); s != nil && s.inMemory() {
+		return []uint64{s.addr}
+	}
+	return im.demangled(t, name)
+}
+
+// demangled returns the addresses of the symbols that are written so in C++
+// or Rust.
+func (im *Image) demangled(t *symtab, name string) []uint64 {
+	if !strings.ContainsAny(name, ":(<") {
+		return nil
+	}
+	var addrs []uint64
+	for _, i := range t.sorted {
+		s := &t.syms[i]
+		if n := t.name(s); !s.external() && isMangled(n) && demangleName(n) == name {
+			addrs = append(addrs, s.addr)
+		}
+	}
+	return addrs
+}
+
+// isMangled reports whether it is worth while to demangle a name.
+func isMangled(name string) bool {
+	return len(name) > 2 && name[0] == '_' && (name[1] == 'Z' || name[1] == 'R')
+}
+
+// ownExtent is how the functions of the file are counted where nothing else
+// was asked for.
+func (im *Image) ownExtent() Extent {
+	if im.kind == KindKernel || im.kind == KindModule {
+		return ExtentNext
+	}
+	return ExtentSymbol
+}
+
+// Match returns the functions whose name, or a name of the same address,
+// matches the pattern: * stands for any characters, ? for any one, [a-c] for
+// one of a set. Where none does it returns a *SymbolNotFoundError.
+func (im *Image) Match(e Extent, pattern string) ([]Function, error) {
+	fns, err := im.Functions(e)
+	if err != nil {
+		return nil, err
+	}
+	t, err := im.symbols()
+	if err != nil {
+		return nil, err
+	}
+	aliases := make(map[uint64]bool)
+	for _, i := range t.sorted {
+		if s := &t.syms[i]; im.textAt(s.addr) >= 0 && matchGlob(pattern, t.name(s)) {
+			aliases[s.addr] = true
+		}
+	}
+	var found []Function
+	for i := range fns {
+		if f := &fns[i]; aliases[f.Addr] || f.Source != FromSymbol && matchGlob(pattern, f.Name) {
+			found = append(found, *f)
+		}
+	}
+	if len(found) == 0 {
+		return nil, &SymbolNotFoundError{Name: pattern, Nearest: im.nearest(t, strings.Trim(pattern, "*?"))}
+	}
+	return found, nil
+}
+
+// matchGlob reports whether all of name matches pattern.
+func matchGlob(pattern, name string) bool {
+	star, mark := -1, 0 // where to go on after the last *
+	p, n := 0, 0
+	for n < len(name) {
+		if p < len(pattern) && pattern[p] == '*' {
+			star, mark = p, n
+			p++
+			continue
+		}
+		if k, ok := matchOne(pattern[p:], name[n]); ok {
+			p += k
+			n++
+			continue
+		}
+		if star < 0 {
+			return false
+		}
+		mark++
+		p, n = star+1, mark
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
+
+// matchOne matches one character, and returns the length of the pattern's part
+// that did.
+func matchOne(pattern string, c byte) (n int, ok bool) {
+	if pattern == "" {
+		return 0, false
+	}
+	switch pattern[0] {
+	case '?':
+		return 1, true
+	case '[':
+		if end := strings.IndexByte(pattern[1:], ']'); end > 0 {
+			return end + 2, inSet(pattern[1:end+1], c)
+		}
+	}
+	return 1, pattern[0] == c
+}
+
+// inSet reports whether c is in a set as a-cxyz, or not in one as ^a-c.
+func inSet(set string, c byte) bool {
+	not := set[0] == '^' || set[0] == '!'
+	if not {
+		set = set[1:]
+	}
+	for i := 0; i < len(set); i++ {
+		if i+2 < len(set) && set[i+1] == '-' {
+			if set[i] <= c && c <= set[i+2] {
+				return !not
+			}
+			i += 2
+		} else if set[i] == c {
+			return !not
+		}
+	}
+	return not
+}
+
+// Symbolize names an address: in text the function that holds it, elsewhere
+// the nearest symbol at or below it in its section, else the section. base is
+// the address of what is named. The name is empty where the address belongs to
+// nothing.
+func (im *Image) Symbolize(addr uint64) (name string, base uint64) {
+	name, base = im.symbolize(addr)
+	if im.opt.Demangle && isMangled(name) {
+		name = demangleName(name)
+	}
+	return name, base
+}
+
+func (im *Image) symbolize(addr uint64) (name string, base uint64) {
+	if im.textAt(addr) >= 0 {
+		if fns, err := im.Functions(im.ownExtent()); err == nil {
+			if f := functionAt(fns, addr); f != nil {
+				return f.Name, f.Addr
+			}
+		}
+	}
+	t, err := im.symbols()
+	if err != nil {
+		return "", 0
+	}
+	s := im.sectionAt(addr)
+	if s == nil {
+		return im.symbolizeExternal(t, addr)
+	}
+	if name, base, ok := im.nearestBelow(t, addr, s); ok {
+		return name, base
+	}
+	return s.name, s.addr
+}
+
+// nearestBelow returns the preferred one of the symbols nearest to addr.
+func (im *Image) nearestBelow(t *symtab, addr uint64, s *section) (name string, base uint64, ok bool) {
+	rule := im.aliasRule(im.ownExtent())
+	for hi := t.upTo(addr); hi > 0; {
+		base = t.syms[t.sorted[hi-1]].addr
+		if base < s.addr {
+			break
+		}
+		lo := hi - 1
+		for lo > 0 && t.syms[t.sorted[lo-1]].addr == base {
+			lo--
+		}
+		if best, name, _ := rule.choose(t, t.sorted[lo:hi]); best != nil {
+			return name, base, true
+		}
+		hi = lo
+	}
+	return "", 0, false
+}
+
+// symbolizeExternal names the stand-ins for what the file does not define.
+func (im *Image) symbolizeExternal(t *symtab, addr uint64) (name string, base uint64) {
+	if im.typ != elf.ET_REL || addr < im.external {
+		return "", 0
+	}
+	if addr < t.got {
+		if i := t.upTo(addr); i > 0 {
+			s := &t.syms[t.sorted[i-1]]
+			return t.name(s), s.addr
+		}
+		return "", 0
+	}
+	if i := (addr - t.got) / gotEntrySize; i < uint64(len(t.syms)) {
+		return t.name(&t.syms[i]) + "@got", t.got + i*gotEntrySize
+	}
+	return "", 0
+}
+
+// mostNearest is how many similar names an error suggests.
+const mostNearest = 3
+
+// nearest returns the names in text that are most like name.
+func (im *Image) nearest(t *symtab, name string) []string {
+	type match struct {
+		name string
+		cost int
+	}
+	var found []match
+	limit := max(2, len(name)/3)
+	seen := make(map[string]bool)
+	var d distance
+	for _, i := range t.sorted {
+		s := &t.syms[i]
+		if s.external() || im.textAt(s.addr) < 0 {
+			continue
+		}
+		n := t.name(s)
+		if isMapping(n) || seen[n] {
+			continue
+		}
+		if cost := d.between(name, n, limit); cost <= limit {
+			seen[n] = true
+			found = append(found, match{n, cost})
+		}
+	}
+	sort.SliceStable(found, func(i, j int) bool {
+		a, b := &found[i], &found[j]
+		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(ornaments(a.name), ornaments(b.name)), cmp.Compare(a.name, b.name)) < 0
+	})
+	var names []string
+	for _, m := range found[:min(len(found), mostNearest)] {
+		names = append(names, m.name)
+	}
+	return names
+}
+
+// distance computes edit distances.
+type distance struct{ rows [3][]int }
+
+// between returns how many characters must be inserted, deleted, replaced or
+// swapped with their neighbour to make b of a; some number above limit if that
+// is more than limit.
+func (d *distance) between(a, b string, limit int) int {
+	if len(a)-len(b) > limit || len(b)-len(a) > limit {
+		return limit + 1
+	}
+	for i := range d.rows {
+		d.rows[i] = slices.Grow(d.rows[i][:0], len(b)+1)[:len(b)+1]
+	}
+	before, last, row := d.rows[0], d.rows[1], d.rows[2]
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		best := i
+		for j := 1; j <= len(b); j++ {
+			change := 1
+			if a[i-1] == b[j-1] {
+				change = 0
+			}
+			cost := min(last[j]+1, row[j-1]+1, last[j-1]+change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				cost = min(cost, before[j-2]+1)
+			}
+			row[j] = cost
+			best = min(best, cost)
+		}
+		if best > limit {
+			return limit + 1
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}
