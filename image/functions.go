@@ -1,0 +1,364 @@
+package image
+
+import (
+	"cmp"
+	"debug/elf"
+	"fmt"
+	"slices"
+	"sort"
+	"sync"
+)
+
+// Extent says where a function ends.
+type Extent uint8
+
+const (
+	// ExtentSymbol: where its symbol's size says, else at the next symbol,
+	// else at the end of the section.
+	ExtentSymbol Extent = iota
+	// ExtentNext: at the next symbol whatever its size, as Linux counts
+	// [kernel/kallsyms.c].
+	ExtentNext
+)
+
+// Source says what a function is known from.
+type Source uint8
+
+// The sources of functions.
+const (
+	FromSymbol  Source = iota
+	FromGo             // .gopclntab
+	FromEHFrame        // .eh_frame
+	FromEntry          // the entry point of the ELF header
+	FromSection        // text that nothing else speaks of
+)
+
+var sourceNames = [...]string{"symbol", "gopclntab", "eh_frame", "entry", "section"}
+
+// String returns the source in one word.
+func (s Source) String() string {
+	if int(s) < len(sourceNames) {
+		return sourceNames[s]
+	}
+	return "invalid"
+}
+
+// Function is a piece of text that is analyzed as a whole.
+type Function struct {
+	Name       string // the symbol's, or the section's name with an offset: ".plt", ".text+0x40"
+	Section    string
+	Addr, Size uint64
+	LocalEntry uint64 // ppc64 ELFv2: bytes from Addr to the local entry point
+	Source     Source
+}
+
+// End returns the address behind the function.
+func (f *Function) End() uint64 { return f.Addr + f.Size }
+
+// Functions returns the functions of the file, sorted by address, without
+// overlap. Of several symbols at one address, one is taken: in a kernel the
+// one that kallsyms reports.
+//
+// Text that belongs to no symbol is divided by .gopclntab, .eh_frame and the
+// entry point, and what remains is named after its section. Padding is left
+// out, and so is .altinstr_replacement, which never runs in place. Bytes that
+// a symbol in text calls data are in no function with ExtentSymbol.
+//
+// The caller must not change the list.
+func (im *Image) Functions(e Extent) ([]Function, error) {
+	return im.extents[min(e, ExtentNext)]()
+}
+
+func (im *Image) listFunctions(e Extent) ([]Function, error) {
+	t, err := im.symbols()
+	if err != nil {
+		return nil, err
+	}
+	w := &worklist{im: im, hints: sync.OnceValue(im.functionHints)}
+	w.fns = make([]Function, 0, len(t.sorted)/2)
+	for i := range im.text {
+		r := &im.text[i]
+		c := cutter{w: w, text: i, pos: r.Addr, covered: r.Addr, fill: true}
+		im.cutBySymbols(&c, t, e)
+		c.finish(r.End())
+		if w.err != nil {
+			return nil, w.err
+		}
+	}
+	return slices.Clip(w.fns), nil
+}
+
+// cutBySymbols adds what the symbols say of a range of text.
+func (im *Image) cutBySymbols(c *cutter, t *symtab, e Extent) {
+	rule := im.aliasRule(e)
+	r := &im.text[c.text]
+	covered := uint64(0) // end of the symbols so far that have a size
+	for k := t.upTo(r.Addr - 1); k < len(t.sorted); {
+		addr := t.syms[t.sorted[k]].addr
+		if addr >= r.End() {
+			break
+		}
+		group := t.sorted[k:]
+		n := 1
+		for n < len(group) && t.syms[group[n]].addr == addr {
+			n++
+		}
+		k += n
+		best, name, size := rule.choose(t, group[:n])
+		if best == nil {
+			continue
+		}
+		p := piece{addr: addr, name: name}
+		if e == ExtentSymbol {
+			if size == 0 && best.typ() == elf.STT_NOTYPE && addr < covered {
+				continue // a label inside a function
+			}
+			p.size = min(size, r.End()-addr)
+			p.data = best.typ() == elf.STT_OBJECT
+			covered = max(covered, addr+p.size)
+		}
+		if im.machine == elf.EM_PPC64 {
+			p.local = localEntry(best.other)
+		}
+		c.add(p)
+	}
+}
+
+// localEntry returns the offset of a function's local entry point [64-bit
+// ELFv2 ABI, 3.4.1, st_other].
+func localEntry(other byte) uint64 { return 1 << (other >> 5) >> 2 << 2 }
+
+// worklist collects the functions of an image.
+type worklist struct {
+	im    *Image
+	fns   []Function
+	buf   []byte
+	hints func() []piece
+	data  map[uint64]bool // bytes that relocations fill with data
+	err   error
+}
+
+// piece is a function whose end is not settled yet.
+type piece struct {
+	addr, size uint64 // size 0: to the next one
+	name       string
+	local      uint64
+	source     Source
+	data       bool // not a function
+}
+
+// cutter turns pieces of a range of text, added in the order of their
+// addresses, into functions that do not overlap.
+type cutter struct {
+	w       *worklist
+	text    int    // index of the range
+	pos     uint64 // all below is settled
+	covered uint64 // end of the pieces so far that have a size
+	last    piece  // not settled
+	pending bool
+	fill    bool // look into what no piece covers
+}
+
+func (c *cutter) add(p piece) {
+	c.settle(p.addr)
+	c.w.gap(c.text, c.pos, p.addr, c.fill)
+	c.last, c.pending = p, true
+}
+
+func (c *cutter) finish(hi uint64) {
+	c.settle(hi)
+	c.w.gap(c.text, c.pos, hi, c.fill)
+}
+
+// settle ends the last piece at limit at most. One without a size inside
+// another goes on to the other's end.
+func (c *cutter) settle(limit uint64) {
+	if !c.pending {
+		return
+	}
+	p := &c.last
+	c.pending = false
+	c.covered = max(c.covered, p.addr+p.size)
+	end := limit
+	if p.addr < c.covered {
+		end = min(limit, c.covered)
+	}
+	if !p.data && end > p.addr {
+		c.w.fns = append(c.w.fns, Function{
+			Name: p.name, Section: c.w.im.text[c.text].Section, Addr: p.addr, Size: end - p.addr,
+			LocalEntry: p.local, Source: p.source,
+		})
+	}
+	c.pos = end
+}
+
+// gap deals with text that no piece covers.
+func (w *worklist) gap(text int, lo, hi uint64, fill bool) {
+	r := &w.im.text[text]
+	if lo >= hi || r.Section == ".altinstr_replacement" || w.err != nil {
+		return
+	}
+	start := w.skipFiller(text, lo, hi)
+	if hi-start < shortestInsn(w.im.machine) {
+		return
+	}
+	if fill {
+		if inside := hintsIn(w.hints(), lo, hi); len(inside) > 0 {
+			w.cutByHints(text, inside, lo, hi)
+			return
+		}
+	}
+	w.fns = append(w.fns, Function{
+		Name: w.im.sectionName(r, start), Section: r.Section, Addr: start, Size: hi - start, Source: FromSection,
+	})
+}
+
+// cutByHints divides a gap.
+func (w *worklist) cutByHints(text int, inside []piece, lo, hi uint64) {
+	c := cutter{w: w, text: text, pos: lo, covered: lo}
+	for _, p := range inside {
+		if p.name == "" {
+			p.name = w.im.sectionName(&w.im.text[text], p.addr)
+		}
+		p.size = min(p.size, hi-p.addr)
+		c.add(p)
+	}
+	c.finish(hi)
+}
+
+// sectionName names an address after its section.
+func (im *Image) sectionName(r *Range, addr uint64) string {
+	if addr == r.Addr {
+		return r.Section
+	}
+	return fmt.Sprintf("%s+%#x", r.Section, addr-r.Addr)
+}
+
+// skipFiller returns the address of the first byte in [lo, hi) that neither is
+// padding nor filled by a relocation of data.
+func (w *worklist) skipFiller(text int, lo, hi uint64) uint64 {
+	for {
+		from := lo
+		lo = w.skipPadding(text, lo, hi)
+		for lo < hi && w.isData(lo) {
+			lo++
+		}
+		if lo == from || lo == hi || w.err != nil {
+			return lo
+		}
+	}
+}
+
+// isData reports whether a relocation fills the byte at addr with data.
+func (w *worklist) isData(addr uint64) bool {
+	if w.im.typ != elf.ET_REL {
+		return false
+	}
+	if w.data == nil {
+		w.data = make(map[uint64]bool)
+		w.err = cmp.Or(w.err, w.im.eachDataReloc(func(addr, size uint64) {
+			for i := range size {
+				w.data[addr+i] = true
+			}
+		}))
+	}
+	return w.data[addr]
+}
+
+// skipPadding returns the address of the first byte in [lo, hi) that is not
+// padding.
+func (w *worklist) skipPadding(text int, lo, hi uint64) uint64 {
+	const chunk = 4096
+	for lo < hi {
+		n := min(hi-lo, chunk)
+		code, err := w.im.Code(w.buf, lo, n)
+		if err != nil {
+			w.err = err
+			return hi
+		}
+		w.buf = code
+		skipped := paddingLen(w.im.machine, w.im.order, code)
+		lo += skipped
+		if skipped < n && (n < chunk || skipped < chunk-maxPadding) {
+			return lo
+		}
+	}
+	return hi
+}
+
+// functionHints returns what else than symbols tells of functions, by address.
+// What is damaged tells nothing.
+func (im *Image) functionHints() []piece {
+	var hints []piece
+	if fns, err := im.goFunctions(); err == nil {
+		for _, f := range fns {
+			if f.lo < f.hi {
+				hints = append(hints, piece{addr: f.lo, size: f.hi - f.lo, name: f.name, source: FromGo})
+			}
+		}
+	}
+	if extents, err := im.unwindExtents(); err == nil {
+		for _, e := range extents {
+			if e.lo < e.hi {
+				hints = append(hints, piece{addr: e.lo, size: e.hi - e.lo, source: FromEHFrame})
+			}
+		}
+	}
+	sort.SliceStable(hints, func(i, j int) bool { return hints[i].addr < hints[j].addr })
+	hints = slices.CompactFunc(hints, func(a, b piece) bool { return a.addr == b.addr })
+	entry := im.codeOf(im.entry)
+	if im.typ == elf.ET_REL || im.textAt(entry) < 0 {
+		return hints
+	}
+	i, found := slices.BinarySearchFunc(hints, entry, func(p piece, addr uint64) int { return cmp.Compare(p.addr, addr) })
+	switch {
+	case !found:
+		hints = slices.Insert(hints, i, piece{addr: entry, name: entryName, source: FromEntry})
+	case hints[i].name == "":
+		hints[i].name = entryName
+	}
+	return hints
+}
+
+// entryName is what the entry point is called that has no symbol.
+const entryName = "entry"
+
+func (im *Image) goFunctions() ([]goFunc, error) {
+	table, text := im.sectionNamed(".gopclntab"), im.sectionNamed(".text")
+	if table == nil || text == nil {
+		return nil, nil
+	}
+	data, err := im.contents(table)
+	if err != nil {
+		return nil, err
+	}
+	return goFunctions(data, extent{text.addr, text.end()}, im.ByteOrder())
+}
+
+func (im *Image) unwindExtents() ([]extent, error) {
+	frames := im.sectionNamed(".eh_frame")
+	if frames == nil {
+		return nil, nil
+	}
+	data, err := im.contents(frames)
+	if err != nil {
+		return nil, err
+	}
+	return ehFrameFunctions(data, frames.addr, im.ByteOrder())
+}
+
+// hintsIn returns the hints that start in [lo, hi).
+func hintsIn(hints []piece, lo, hi uint64) []piece {
+	i := sort.Search(len(hints), func(i int) bool { return hints[i].addr >= lo })
+	j := i + sort.Search(len(hints)-i, func(k int) bool { return hints[i+k].addr >= hi })
+	return hints[i:j]
+}
+
+// functionAt returns the function that holds addr, or nil.
+func functionAt(fns []Function, addr uint64) *Function {
+	i := sort.Search(len(fns), func(i int) bool { return fns[i].Addr > addr }) - 1
+	if i >= 0 && addr < fns[i].End() {
+		return &fns[i]
+	}
+	return nil
+}

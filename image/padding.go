@@ -1,0 +1,87 @@
+package image
+
+import (
+	"debug/elf"
+	"slices"
+)
+
+// maxPadding is the length of the longest piece of padding.
+const maxPadding = 16
+
+// Words that fill the room between functions.
+var paddingWords = map[elf.Machine][]uint32{
+	elf.EM_AARCH64: {0, 0xd503201f /* nop */, 0xd4200000 /* brk #0 */},
+	elf.EM_PPC64:   {0, 0x60000000 /* nop */, 0x60210000, 0x60420000 /* nops that end a group */, 0x7fe00008 /* trap */},
+}
+
+// shortestInsn returns how many bytes an instruction has at least.
+func shortestInsn(m elf.Machine) uint64 {
+	if m == elf.EM_X86_64 {
+		return 1
+	}
+	return 4
+}
+
+// paddingLen returns how many bytes at the start of code only fill up.
+func paddingLen(m elf.Machine, order byteOrder, code []byte) uint64 {
+	n := 0
+	if m == elf.EM_X86_64 {
+		for {
+			k := paddingX86(code[n:])
+			if k == 0 {
+				return uint64(n)
+			}
+			n += k
+		}
+	}
+	words := paddingWords[m]
+	if m == elf.EM_AARCH64 {
+		order = littleEndian // instructions always are
+	}
+	for n+4 <= len(code) && slices.Contains(words, order.u32(code[n:])) {
+		n += 4
+	}
+	return uint64(n)
+}
+
+// paddingX86 returns the length of the NOP, INT3 or zero byte that code starts
+// with; 0 where it starts with something else.
+func paddingX86(code []byte) int {
+	for i, c := range code {
+		switch c {
+		case 0x66, 0x2e:
+			continue
+		case 0x90:
+			return i + 1
+		case 0xcc, 0:
+			if i == 0 {
+				return 1
+			}
+		case 0x0f:
+			if n := i + longNop(code[i:]); n > i && n <= len(code) {
+				return n
+			}
+		}
+		return 0
+	}
+	return 0
+}
+
+// longNop returns the length of a NOP 0F 1F /0 with its operand, or 0.
+func longNop(code []byte) int {
+	if len(code) < 3 || code[1] != 0x1f {
+		return 0
+	}
+	mod, rm := code[2]>>6, code[2]&7
+	n := 3
+	if mod != 3 && rm == 4 {
+		n++
+	}
+	switch {
+	case mod == 1:
+		n++
+	case mod == 2 || mod == 0 && rm == 5:
+		n += 4
+	}
+	return n
+}
