@@ -1,0 +1,150 @@
+package image
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"xol/place"
+)
+
+// shared is where the full lists are, beside the project.
+var shared = filepath.Join("..", "..", "shared")
+
+// measured is one line of the verdicts of running kernels: what the kernel
+// said of one function and its addresses.
+type measured struct {
+	Sym        string
+	Addr       string
+	Size       uint64
+	ExTable    []uint64 `json:"extable"`
+	JumpLabel  []uint64 `json:"jump_label"`
+	StaticCall []uint64 `json:"static_call"`
+	Bug        []uint64
+	Ftrace     []uint64
+	Rows       []struct {
+		Off         uint64
+		Errno       int
+		Blacklisted bool
+		EntryText   bool `json:"entry_text"`
+	}
+}
+
+func readMeasured(t *testing.T, name string) []measured {
+	t.Helper()
+	f, err := os.Open(filepath.Join(shared, "kernel-verdicts", name+".jsonl.gz"))
+	if err != nil {
+		t.Skip(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []measured
+	dec := json.NewDecoder(bufio.NewReader(z))
+	for dec.More() {
+		var m measured
+		if err := dec.Decode(&m); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+func openKernel(t testing.TB, name string) *Image {
+	t.Helper()
+	path := filepath.Join(shared, "kernels", name+".vmlinux.xz")
+	if _, err := os.Stat(path); err != nil {
+		t.Skip(err)
+	}
+	im, err := OpenFile(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { im.Close() })
+	return im
+}
+
+// TestKernelVerdicts compares names, extents and tables with what running
+// kernels said.
+func TestKernelVerdicts(t *testing.T) {
+	for _, tc := range []struct{ kernel, verdicts string }{
+		{"amd64", "amd64"}, {"amd64", "amd64-nomitig"}, {"arm64", "arm64"}, {"ppc64el", "ppc64el"},
+	} {
+		t.Run(tc.verdicts, func(t *testing.T) {
+			list := readMeasured(t, tc.verdicts)
+			im := openKernel(t, tc.kernel)
+			fns, err := im.Functions(ExtentNext)
+			if err != nil {
+				t.Fatal(err)
+			}
+			marks, err := im.Marks()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range list {
+				checkMeasured(t, &list[i], fns, marks)
+			}
+		})
+	}
+}
+
+func checkMeasured(t *testing.T, m *measured, fns []Function, marks place.Marks) {
+	t.Helper()
+	addr, err := strconv.ParseUint(m.Addr[2:], 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := functionAt(fns, addr)
+	if f == nil || f.Addr != addr || f.Name != m.Sym || f.Size != m.Size {
+		t.Errorf("%s at %#x, %d bytes: got %+v", m.Sym, addr, m.Size, f)
+		return
+	}
+	inside := touching(marks, addr, addr+m.Size)
+	for _, c := range []struct {
+		kind place.Kind
+		want []uint64
+	}{
+		{place.ExTable, m.ExTable}, {place.JumpLabel, m.JumpLabel}, {place.StaticCall, m.StaticCall},
+		{place.Bug, m.Bug}, {place.Ftrace, m.Ftrace},
+	} {
+		var got []uint64
+		for _, p := range inside {
+			if p.Kind&c.kind != 0 && p.Addr >= addr {
+				got = append(got, p.Addr-addr)
+			}
+		}
+		if got = slices.Compact(got); !slices.Equal(got, c.want) {
+			t.Errorf("%s: offsets of kind %#x: got %v, want %v", m.Sym, c.kind, got, c.want)
+		}
+	}
+	for _, r := range m.Rows {
+		k := inside.At(addr + r.Off)
+		if got := k&place.Blacklist != 0; got != r.Blacklisted {
+			t.Errorf("%s+%d: blacklisted: got %v, want %v (errno %d)", m.Sym, r.Off, got, r.Blacklisted, r.Errno)
+			break
+		}
+		if got := k&place.EntryText != 0; got != r.EntryText {
+			t.Errorf("%s+%d: entry text: got %v, want %v", m.Sym, r.Off, got, r.EntryText)
+			break
+		}
+	}
+}
+
+// touching returns the marks that hold for any address in [lo, hi).
+func touching(marks place.Marks, lo, hi uint64) place.Marks {
+	var inside place.Marks
+	for _, p := range marks {
+		if p.Addr < hi && p.End() > lo {
+			inside = append(inside, p)
+		}
+	}
+	return inside
+}
