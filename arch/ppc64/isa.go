@@ -1,12 +1,23 @@
+// Package ppc64 is all that is true of 64-bit Power only: the decoder of the
+// Power ISA 3.1 in both byte orders, the text of instructions and the rules for
+// probing them.
 package ppc64
-
-import "xol/classify"
 
 // ISA is the instruction set architecture in one byte order. The zero value is
 // the big-endian one.
 type ISA struct {
 	LittleEndian bool // of instructions and data
+	CPU          CPU  // for which the Linux profiles answer; Decode knows every instruction
 }
+
+// CPU is a generation of processors.
+type CPU uint8
+
+// The CPUs that Linux treats differently when it handles probes.
+const (
+	POWER10 CPU = iota // Power ISA 3.1, and later CPUs
+	POWER9             // Power ISA 3.0: without prefixed instructions
+)
 
 // Name returns "ppc64" or "ppc64le".
 func (a ISA) Name() string {
@@ -18,8 +29,3 @@ func (a ISA) Name() string {
 
 // Align returns the alignment of instructions in bytes.
 func (ISA) Align() int { return 4 }
-
-// Profile returns the ISA's rules under one of the names of package classify.
-func (ISA) Profile(name string, opt classify.KernelOptions) (classify.Profile, bool) {
-	return nil, false
-}

@@ -1,0 +1,426 @@
+package ppc64
+
+import (
+	"errors"
+	"sort"
+
+	"xol/classify"
+	"xol/decode"
+	"xol/place"
+)
+
+// Profile returns the ISA's rules under one of the names of package classify.
+func (a ISA) Profile(name string, opt classify.KernelOptions) (classify.Profile, bool) {
+	switch name {
+	case classify.ISA:
+		return isaProfile{a}, true
+	case classify.Linux612:
+		return classify.WithKernelChecks(kprobeProfile{a}, opt), true
+	case classify.Uprobe612:
+		return uprobeProfile{a}, true
+	}
+	return nil, false
+}
+
+// isaProfile says what a probe mechanism can do that rewrites instructions as
+// it moves them. All but a few then run in a slot, and a jump back may end it:
+//
+//   - Between lwarx and stwcx. and their kin no breakpoint works, since any
+//     interrupt loses the reservation [Power ISA 3.1, Book II, 1.7.4]. The
+//     load itself may be probed where the slot is left by a jump.
+//   - While SRR0 and SRR1 hold something no breakpoint works, since its
+//     interrupt overwrites them [Book III, 7.5].
+//   - Traps are emulated, since their handlers look at the address.
+type isaProfile struct{ isa ISA }
+
+// Name returns "isa".
+func (isaProfile) Name() string { return classify.ISA }
+
+// Func judges every instruction of f.
+func (p isaProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
+	base := len(dst)
+	for i := range f.Insts {
+		dst = append(dst, p.judge(&f.Insts[i]))
+	}
+	verdicts := dst[base:]
+	sequences(f.Insts, func(s sequence) {
+		for i := s.first + 1; i <= s.last; i++ {
+			if verdicts[i].OK() {
+				verdicts[i] = s.isaVerdict(f.Insts)
+			}
+		}
+	})
+	for _, m := range f.Marks {
+		if m.Kind&isaPatched == 0 {
+			continue
+		}
+		for i := firstAt(f.Insts, m.Addr); i < len(f.Insts) && f.Insts[i].Addr < m.End(); i++ {
+			verdicts[i] = isaPatchVerdict(m)
+		}
+	}
+	return dst
+}
+
+// firstAt returns the index of the first instruction at or behind addr.
+func firstAt(insts []decode.Inst, addr uint64) int {
+	return sort.Search(len(insts), func(i int) bool { return insts[i].Addr >= addr })
+}
+
+// At judges the address addr of f.
+func (p isaProfile) At(f *classify.Func, addr uint64) classify.Verdict {
+	i, start := decode.Find(f.Insts, addr)
+	if i < 0 {
+		return classify.Refuse(&isaRules[isaOutside])
+	}
+	inst := &f.Insts[i]
+	if !start {
+		rule := isaMisaligned
+		if addr == inst.Addr+4 {
+			rule = isaSuffix
+		}
+		return classify.Verdict{Rule: &isaRules[rule], Culprit: inst.Addr, Instead: inst.Addr}
+	}
+	v := p.judge(inst)
+	if s, ok := sequenceAt(f.Insts, i); ok && v.OK() && i > s.first {
+		v = s.isaVerdict(f.Insts)
+	}
+	for _, m := range f.Marks {
+		if m.Kind&isaPatched != 0 && m.Addr <= addr && addr < m.End() {
+			v = isaPatchVerdict(m)
+		}
+	}
+	return v
+}
+
+// Lone judges the instruction that code starts with.
+func (p isaProfile) Lone(code []byte, addr uint64) classify.Verdict {
+	var inst decode.Inst
+	switch err := p.isa.Decode(&inst, code, addr); {
+	case err == nil:
+		return p.judge(&inst)
+	case errors.Is(err, decode.ErrTruncated):
+		return classify.Refuse(&isaRules[isaTruncated])
+	}
+	return classify.Refuse(&isaRules[isaInvalid])
+}
+
+// judge returns the verdict on an instruction by itself.
+func (isaProfile) judge(inst *decode.Inst) classify.Verdict {
+	switch {
+	case inst.Addr&3 != 0:
+		return classify.Refuse(&isaRules[isaMisaligned])
+	case inst.Has(decode.Invalid):
+		return classify.Refuse(&isaRules[isaInvalid])
+	case crossesBoundary(inst.Addr, inst.Detail):
+		return classify.Refuse(&isaRules[isaBoundary])
+	case usesSRR(inst):
+		return classify.Refuse(&isaRules[isaSaveRestore])
+	case OpOf(inst) == OpTrap:
+		return classify.Verdict{Exec: classify.ExecEmulate, Emulator: "trap"}
+	}
+	return classify.Verdict{Exec: classify.ExecSlot, Boost: true}
+}
+
+// crossesBoundary reports whether word is a prefixed instruction that would
+// cross a 64-byte boundary [Power ISA 3.1, Book I, 1.6].
+func crossesBoundary(addr, word uint64) bool { return word>>32 != 0 && addr&63 == 60 }
+
+// isaPatched are the kinds of text that someone else rewrites, or that nobody
+// executes.
+const isaPatched = place.Data | place.JumpLabel | place.StaticCall | place.Ftrace
+
+func isaPatchVerdict(m place.Mark) classify.Verdict {
+	rule := isaData
+	switch {
+	case m.Kind&place.Data != 0:
+		return classify.Verdict{Rule: &isaRules[isaData], Culprit: m.Addr}
+	case m.Kind&place.JumpLabel != 0:
+		rule = isaJumpLabel
+	case m.Kind&place.StaticCall != 0:
+		rule = isaStaticCall
+	case m.Kind&place.Ftrace != 0:
+		rule = isaFtrace
+	}
+	return classify.Verdict{Rule: &isaRules[rule], Culprit: m.Addr, Instead: m.End()}
+}
+
+// sequence is a run of instructions that an interrupt must not break, as
+// indices of its first and last one: from a load-and-reserve instruction to
+// its store-conditional, or from the first write of SRR0 or SRR1 to the return
+// from the interrupt.
+type sequence struct {
+	first, last int
+	srr         bool
+}
+
+// isaVerdict refuses what stands behind the first instruction of s.
+func (s sequence) isaVerdict(insts []decode.Inst) classify.Verdict {
+	first := insts[s.first].Addr
+	if s.srr {
+		return classify.Verdict{Rule: &isaRules[isaSaveRestore], Culprit: first}
+	}
+	return classify.Verdict{Rule: &isaRules[isaReservation], Culprit: first, Instead: first}
+}
+
+// sequences calls visit for every sequence that lies on a straight path: from
+// one instruction to the next, past branches that may not be taken.
+func sequences(insts []decode.Inst, visit func(sequence)) {
+	const none = -1
+	reserved, srr := none, none
+	for i := range insts {
+		inst := &insts[i]
+		switch OpOf(inst) {
+		case OpLoadReserve:
+			reserved = i
+		case OpStoreConditional:
+			if reserved != none {
+				visit(sequence{first: reserved, last: i})
+			}
+			reserved = none
+		case OpMoveSPR:
+			if srr == none && usesSRR(inst) && inst.Detail&moveTo != 0 {
+				srr = i
+			}
+		case OpReturn:
+			if srr != none && usesSRR(inst) {
+				visit(sequence{first: srr, last: i, srr: true})
+			}
+		}
+		if endsPath(inst) {
+			reserved, srr = none, none
+		}
+	}
+}
+
+// sequenceAt returns the sequence that instruction i belongs to.
+func sequenceAt(insts []decode.Inst, i int) (found sequence, ok bool) {
+	from, to := i, i
+	for from > 0 && !endsPath(&insts[from-1]) {
+		from--
+	}
+	for to < len(insts)-1 && !endsPath(&insts[to]) {
+		to++
+	}
+	sequences(insts[from:to+1], func(s sequence) {
+		s.first += from
+		s.last += from
+		if s.first <= i && i <= s.last {
+			found, ok = s, true
+		}
+	})
+	return found, ok
+}
+
+// endsPath reports whether execution cannot go from inst to the next
+// instruction without having been elsewhere.
+func endsPath(inst *decode.Inst) bool {
+	if inst.Has(decode.Invalid) {
+		return true
+	}
+	return inst.Flow != decode.FlowNone && !inst.Has(decode.Conditional)
+}
+
+const (
+	srr0, srr1 = 26, 27
+	moveTo     = 1 << 8 // set in mtspr, clear in mfspr
+	rfidWord   = 0x4c000024
+	rfiWord    = 0x4c000064
+)
+
+// usesSRR reports whether inst reads or writes SRR0 or SRR1.
+func usesSRR(inst *decode.Inst) bool {
+	switch OpOf(inst) {
+	case OpReturn:
+		return inst.Detail == rfidWord || inst.Detail == rfiWord
+	case OpMoveSPR:
+		word := inst.Detail
+		spr := word>>16&31 | word>>11&31<<5
+		return spr == srr0 || spr == srr1
+	}
+	return false
+}
+
+// kprobeProfile answers as kprobes of Linux 6.12 do, as far as the rules are
+// powerpc's own [arch/powerpc/kernel/kprobes.c]. Words are judged by the few
+// opcodes that the kernel refuses; whether they are instructions does not
+// matter.
+//
+// Whether an instruction is emulated shows at the first hit. Then its probe
+// becomes boostable, which the verdict tells in advance; where it is not
+// emulated it is single-stepped in the slot for good.
+type kprobeProfile struct{ isa ISA }
+
+// Name returns "linux-6.12".
+func (kprobeProfile) Name() string { return classify.Linux612 }
+
+// Func judges every instruction of f.
+func (p kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
+	base := len(dst)
+	for i := range f.Insts {
+		dst = append(dst, p.at(f, f.Insts[i].Addr, &f.Insts[i]))
+	}
+	markHazards(dst[base:], f.Insts)
+	return dst
+}
+
+// At judges the address addr of f.
+func (p kprobeProfile) At(f *classify.Func, addr uint64) classify.Verdict {
+	if codeAt(f, addr) == nil {
+		return classify.Refuse(&kprobeRules[kprobeOutside])
+	}
+	i, start := decode.Find(f.Insts, addr)
+	if !start {
+		v := p.at(f, addr, &decode.Inst{Addr: addr, Props: decode.Invalid})
+		if i >= 0 {
+			v.Culprit = f.Insts[i].Addr
+			v.Instead = v.Culprit
+		}
+		return v
+	}
+	v := p.at(f, addr, &f.Insts[i])
+	if s, ok := sequenceAt(f.Insts, i); ok {
+		s.mark(&v)
+	}
+	return v
+}
+
+// Lone judges the instruction that code starts with.
+func (p kprobeProfile) Lone(code []byte, addr uint64) classify.Verdict {
+	inst := decode.Inst{Addr: addr}
+	if p.isa.Decode(&inst, code, addr) != nil {
+		inst.Props = decode.Invalid
+	}
+	v := p.judge(code, addr, &inst)
+	loneHazard(&v, &inst)
+	return v
+}
+
+// pageSize is that of Debian's kernels. The kernel does not look for a prefix
+// at the end of the page before.
+const pageSize = 1 << 16
+
+// at judges addr in f; inst is what stands there.
+func (p kprobeProfile) at(f *classify.Func, addr uint64, inst *decode.Inst) classify.Verdict {
+	v := p.judge(codeAt(f, addr), addr, inst)
+	if v.OK() && addr%pageSize != 0 {
+		before := codeAt(f, addr-4)
+		if len(before) >= 4 && p.isa.word(before)>>26 == prefixOpcode {
+			return classify.Verdict{Rule: &kprobeRules[kprobeSuffix], Culprit: addr - 4}
+		}
+	}
+	return v
+}
+
+// codeAt returns the bytes of f from addr on, none where addr lies outside.
+func codeAt(f *classify.Func, addr uint64) []byte {
+	if off := addr - f.Addr; off < uint64(len(f.Code)) {
+		return f.Code[off:]
+	}
+	return nil
+}
+
+// judge returns the verdict on the word that code starts with; inst is what it
+// truly is, Invalid where it is no instruction.
+func (p kprobeProfile) judge(code []byte, addr uint64, inst *decode.Inst) classify.Verdict {
+	if addr&3 != 0 {
+		return classify.Refuse(&kprobeRules[kprobeMisaligned])
+	}
+	word, ok := p.isa.kernelWord(code)
+	if !ok {
+		return classify.Refuse(&kprobeRules[kprobeOutside])
+	}
+	if rule := stepRule(word); rule != steppable {
+		return classify.Refuse(&kprobeRules[rule])
+	}
+	step := mode{isa30: p.isa.CPU == POWER9}.emulate(word)
+	if step == emuUnknown {
+		return classify.Verdict{Exec: classify.ExecSlot, Hazard: slotHazard(inst)}
+	}
+	return classify.Verdict{Exec: classify.ExecEmulate, Emulator: step.name(), Boost: true}
+}
+
+// kernelWord reads an instruction as the kernel does: a word, and one more
+// where the first is a prefix. A missing suffix counts as 0.
+func (a ISA) kernelWord(code []byte) (word uint64, ok bool) {
+	if len(code) < 4 {
+		return 0, false
+	}
+	word = uint64(a.word(code))
+	if word>>26 == prefixOpcode {
+		word <<= 32
+		if len(code) >= 8 {
+			word |= uint64(a.word(code[4:]))
+		}
+	}
+	return word, true
+}
+
+// stepRule returns the rule by which the kernel refuses to single-step word,
+// or steppable [arch/powerpc/include/asm/probes.h, can_single_step].
+func stepRule(word uint64) uint8 {
+	switch word >> 26 {
+	case 2, 3: // tdi twi
+		return noStepTrap
+	case 17:
+		return noStepSyscall
+	case 19:
+		switch word >> 1 & 1023 {
+		case 18, 38, 39, 50, 51, 82, 274, 306: // rfid rfmci rfdi rfi rfci rfscv hrfid urfid
+			return noStepReturn
+		case 370, 402, 434, 466, 498: // stop doze nap sleep rvwinkle
+			return noStepPowerSaving
+		}
+	case 31:
+		switch word >> 1 & 1023 {
+		case 4, 68: // tw td
+			return noStepTrap
+		case 146, 178: // mtmsr mtmsrd
+			return noStepMSR
+		}
+	}
+	return steppable
+}
+
+// slotHazard returns what goes wrong when inst runs in a slot, whose address
+// the kernel then replaces by that of the next instruction; nil where nothing
+// does.
+func slotHazard(inst *decode.Inst) *classify.Hazard {
+	switch {
+	case OpOf(inst) == OpBranchTAR, OpOf(inst) == OpReturn:
+		return &hazards[hazardLostBranch]
+	case inst.PCRel.Kind != decode.PCRelNone:
+		return &hazards[hazardWrongAddress]
+	}
+	return nil
+}
+
+// mark gives v, which belongs to an instruction of s, the hazard of s.
+func (s sequence) mark(v *classify.Verdict) {
+	switch {
+	case !v.OK():
+	case s.srr:
+		v.Hazard = &hazards[hazardSaveRestore]
+	default:
+		v.Hazard = &hazards[hazardReservation]
+	}
+}
+
+// markHazards gives the verdicts on insts the hazards of the sequences.
+func markHazards(verdicts []classify.Verdict, insts []decode.Inst) {
+	sequences(insts, func(s sequence) {
+		for i := s.first; i <= s.last; i++ {
+			s.mark(&verdicts[i])
+		}
+	})
+}
+
+// loneHazard gives the verdict on inst, of whose neighbours nothing is known,
+// the hazard of a sequence that it must belong to.
+func loneHazard(v *classify.Verdict, inst *decode.Inst) {
+	switch op := OpOf(inst); {
+	case op == OpLoadReserve, op == OpStoreConditional:
+		sequence{}.mark(v)
+	case usesSRR(inst):
+		sequence{srr: true}.mark(v)
+	}
+}
