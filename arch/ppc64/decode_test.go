@@ -339,36 +339,54 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// BenchmarkDecode decodes the same real text with this package and with
-// ppc64asm, one after the other.
+// kernelText returns the functions of the sample of kernel verdicts as one
+// piece of text.
+func kernelText(tb testing.TB) []byte {
+	funcs, err := refdata.KernelVerdicts(filepath.Join("testdata", "kernel-verdicts.jsonl.gz"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var text []byte
+	for i := range funcs {
+		text = append(text, funcs[i].Text...)
+	}
+	return text
+}
+
+// BenchmarkDecode decodes the same text, once of kernel functions and once of
+// the rarest instructions, with this package and with ppc64asm.
 func BenchmarkDecode(b *testing.B) {
 	isa := ISA{LittleEndian: true}
-	text := realText(b, isa)
-	insts := len(decode.Sweep(isa, nil, text, 0))
-	var own, other float64
-	b.Run("xol", func(b *testing.B) {
-		b.ReportAllocs()
-		var inst decode.Inst
-		for b.Loop() {
-			for rest := text; len(rest) > 0; rest = rest[max(inst.Len, 4):] {
-				_ = isa.Decode(&inst, rest, 0)
+	for _, text := range []struct {
+		name string
+		code []byte
+	}{{"kernel", kernelText(b)}, {"rare", realText(b, isa)}} {
+		insts := float64(len(decode.Sweep(isa, nil, text.code, 0)))
+		var own float64
+		b.Run(text.name+"/xol", func(b *testing.B) {
+			b.ReportAllocs()
+			var inst decode.Inst
+			for b.Loop() {
+				for rest := text.code; len(rest) > 0; rest = rest[max(inst.Len, 4):] {
+					_ = isa.Decode(&inst, rest, 0)
+				}
 			}
-		}
-		own = float64(b.Elapsed().Nanoseconds()) / float64(b.N) / float64(insts)
-		b.ReportMetric(own, "ns/inst")
-	})
-	b.Run("ppc64asm", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			for rest := text; len(rest) > 0; {
-				inst, _ := ppc64asm.Decode(rest, binary.LittleEndian)
-				rest = rest[max(inst.Len, 4):]
+			own = float64(b.Elapsed().Nanoseconds()) / float64(b.N) / insts
+			b.ReportMetric(own, "ns/inst")
+		})
+		b.Run(text.name+"/ppc64asm", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				for rest := text.code; len(rest) > 0; {
+					inst, _ := ppc64asm.Decode(rest, binary.LittleEndian)
+					rest = rest[max(inst.Len, 4):]
+				}
 			}
-		}
-		other = float64(b.Elapsed().Nanoseconds()) / float64(b.N) / float64(insts)
-		b.ReportMetric(other, "ns/inst")
-		if own > 0 {
-			b.ReportMetric(other/own, "times-xol")
-		}
-	})
+			other := float64(b.Elapsed().Nanoseconds()) / float64(b.N) / insts
+			b.ReportMetric(other, "ns/inst")
+			if own > 0 {
+				b.ReportMetric(other/own, "times-xol")
+			}
+		})
+	}
 }

@@ -157,7 +157,7 @@ func TestTextConcurrent(t *testing.T) {
 
 func BenchmarkText(b *testing.B) {
 	isa := ISA{LittleEndian: true}
-	insts := decode.Sweep(isa, nil, realText(b, isa), 0)
+	insts := decode.Sweep(isa, nil, kernelText(b), 0)
 	b.ReportAllocs()
 	var buf []byte
 	for b.Loop() {

@@ -1,0 +1,165 @@
+package ppc64
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"xol/classify"
+	"xol/internal/refdata"
+)
+
+// fullList returns the path of a complete list, and skips the test where the
+// lists are not beside the project.
+func fullList(t *testing.T, elem ...string) string {
+	path := filepath.Join(append([]string{"..", "..", "..", "shared"}, elem...)...)
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("the complete lists are not here")
+	}
+	return path
+}
+
+func TestUprobeVerdicts(t *testing.T) {
+	checkUprobes(t, "testdata/uprobe-verdicts.tsv.gz")
+}
+
+func TestUprobeVerdictsComplete(t *testing.T) {
+	checkUprobes(t, fullList(t, "uprobe-verdicts", "ppc64el.tsv.gz"))
+}
+
+func checkUprobes(t *testing.T, path string) {
+	rows, err := refdata.UprobeVerdicts(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	power10 := uprobeProfile{ISA{LittleEndian: true}}
+	power9 := uprobeProfile{ISA{LittleEndian: true, CPU: POWER9}}
+	kprobe := kprobeProfile{ISA{LittleEndian: true}}
+	for i := range rows {
+		row := &rows[i]
+		addr := 0x10000 + row.Page
+		got := power10.Lone(row.Bytes, addr)
+		if answer, handler := uprobeAnswer(&got); answer != row.Exec || errno(&got) != row.Errno || handler != wantHandler(row) {
+			t.Errorf("line %d: %x: got %s %s %+v, want %+v", row.Line, []byte(row.Bytes), answer, handler, got, row)
+		}
+		want := row.ISA30
+		if want == "" {
+			want = row.Errno.String() + ":" + row.Exec
+		}
+		got = power9.Lone(row.Bytes, addr)
+		if answer, _ := uprobeAnswer(&got); errno(&got).String()+":"+answer != want {
+			t.Errorf("line %d: %x: got %s %+v on POWER9, want %s", row.Line, []byte(row.Bytes), answer, got, want)
+		}
+		checkSameEmulator(t, kprobe, row)
+	}
+	t.Logf("%d rows", len(rows))
+}
+
+// uprobeAnswer returns a verdict in the words of the list: either is what is
+// emulated but for the protection of the program's memory.
+func uprobeAnswer(v *classify.Verdict) (exec, handler string) {
+	switch {
+	case !v.OK():
+		return "", ""
+	case v.Exec == classify.ExecEmulate:
+		return "emulate", v.Emulator
+	case v.Emulator != "":
+		return "either", v.Emulator
+	}
+	return "xol", ""
+}
+
+// wantHandler returns the kind of operation that a row says is emulated. The
+// list names it also where nothing is.
+func wantHandler(row *refdata.UprobeRow) string {
+	if row.Exec == "xol" {
+		return ""
+	}
+	return row.Handler
+}
+
+// checkSameEmulator compares the emulation of a kprobe with that of the uprobe
+// in row: it is the same emulator, which in the kernel may also read the MSR
+// and is never kept from memory.
+func checkSameEmulator(t *testing.T, p kprobeProfile, row *refdata.UprobeRow) {
+	if row.Errno == classify.EINVAL {
+		return // kprobes do not ask where a prefixed instruction stands
+	}
+	v := p.Lone(row.Bytes, 0x10000+row.Page)
+	if v.OK() != (row.Errno == 0) {
+		t.Errorf("line %d: %x: kprobe %+v, uprobe %+v", row.Line, []byte(row.Bytes), v, row)
+		return
+	}
+	emulated := row.Exec == "emulate" || row.Exec == "either" || row.Handler == "INTERRUPT"
+	if v.OK() && (v.Exec == classify.ExecEmulate) != emulated || v.Boost != (v.Exec == classify.ExecEmulate) {
+		t.Errorf("line %d: %x: kprobe %+v, uprobe %+v", row.Line, []byte(row.Bytes), v, row)
+	}
+}
+
+// Errno and kind are in the list; the reasons are told apart here.
+func TestUprobeRules(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		word         uint64
+		addr         uint64
+		rule, hazard string
+	}{
+		{"add", 0x7c642a14, 0x10000, "", ""},
+		{"no instruction", 0x00000000, 0x10000, "", ""},
+		{"misaligned", 0x60000000, 0x10002, "ppc64/uprobe-misaligned", ""},
+		{"misaligned trap", 0x7fe00008, 0x10001, "ppc64/uprobe-misaligned", ""},
+		{"trap", 0x7fe00008, 0x10000, "ppc64/uprobe-trap", ""},
+		{"twi", 0x0fe00000, 0x10000, "ppc64/uprobe-trap", ""},
+		{"sc", 0x44000002, 0x10000, "ppc64/uprobe-syscall", ""},
+		{"mtmsrd", 0x7c610164, 0x10000, "ppc64/uprobe-mtmsr", ""},
+		{"rfid", 0x4c000024, 0x10000, "ppc64/uprobe-return-from-interrupt", ""},
+		{"nap", 0x4c000364, 0x10000, "ppc64/uprobe-power-saving", ""},
+		{"prefixed", 0x06000001_38640010, 0x10038, "", ""},
+		{"prefixed at 60", 0x06000001_38640010, 0x1003c, "ppc64/uprobe-prefixed-boundary", ""},
+		{"bctr", 0x4e800420, 0x10000, "", ""},
+		{"bctar", 0x4e800460, 0x10000, "", "ppc64/lost-branch"},
+		{"rfebb", 0x4c000924, 0x10000, "", "ppc64/lost-branch"},
+		{"pld of PC", 0x04100000_e4600010, 0x10000, "", ""},
+		{"plq of PC", 0x04100000_e0800010, 0x10000, "", "ppc64/wrong-address"},
+		{"plq of a register", 0x04000000_e0830010, 0x10000, "", ""},
+		{"lwarx", 0x7c642828, 0x10000, "", "ppc64/reservation-lost"},
+		{"stdcx.", 0x7c6429ad, 0x10000, "", "ppc64/reservation-lost"},
+	} {
+		for _, isa := range byteOrders {
+			v := uprobeProfile{isa}.Lone(isa.bytesOf(c.word), c.addr)
+			if rule, hazard := ids(&v); rule != c.rule || hazard != c.hazard {
+				t.Errorf("%s, %s: got %q %q, want %q %q", isa.Name(), c.name, rule, hazard, c.rule, c.hazard)
+			}
+		}
+	}
+}
+
+// On a POWER9 a prefix is an illegal instruction like others.
+func TestUprobePOWER9(t *testing.T) {
+	isa := ISA{CPU: POWER9}
+	p, _ := isa.Profile(classify.Uprobe612, classify.DebianOptions())
+	v := p.Lone(isa.bytesOf(0x04100000_e4600010), 0x1003c)
+	if _, hazard := ids(&v); !v.OK() || v.Exec != classify.ExecSlot || hazard != "ppc64/wrong-address" {
+		t.Errorf("got %+v", v)
+	}
+}
+
+// The kernel does not look whether a word is the suffix of an instruction.
+func TestUprobeSuffix(t *testing.T) {
+	for _, isa := range byteOrders {
+		f := testFunc(isa, 0x06000001_38640010, 0x60000000)
+		p := uprobeProfile{isa}
+		v := p.At(f, testAddr+4)
+		if _, hazard := ids(&v); hazard != "ppc64/uprobe-suffix" || v.Culprit != testAddr || v.Instead != testAddr {
+			t.Errorf("%s: suffix: %+v", isa.Name(), v)
+		}
+		v = p.At(f, testAddr+8)
+		if rule, hazard := ids(&v); rule != "" || hazard != "" {
+			t.Errorf("%s: behind it: %+v", isa.Name(), v)
+		}
+		v = p.At(f, testAddr+12)
+		if rule, _ := ids(&v); rule != "ppc64/uprobe-outside" {
+			t.Errorf("%s: behind the function: %+v", isa.Name(), v)
+		}
+	}
+}
