@@ -15,13 +15,14 @@ const (
 	ENOENT     Errno = 2
 	ENOEXEC    Errno = 8
 	EINVAL     Errno = 22
+	ENOSPC     Errno = 28
 	EILSEQ     Errno = 84
 	EOPNOTSUPP Errno = 95
 	ENOTSUPP   Errno = 524 // kernel-internal
 )
 
 var errnoNames = map[Errno]string{
-	ENOENT: "ENOENT", ENOEXEC: "ENOEXEC", EINVAL: "EINVAL", EILSEQ: "EILSEQ",
+	ENOENT: "ENOENT", ENOEXEC: "ENOEXEC", EINVAL: "EINVAL", ENOSPC: "ENOSPC", EILSEQ: "EILSEQ",
 	EOPNOTSUPP: "EOPNOTSUPP", ENOTSUPP: "ENOTSUPP",
 }
 

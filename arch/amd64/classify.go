@@ -1,8 +1,655 @@
 package amd64
 
-import "xol/classify"
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"sort"
+
+	"xol/classify"
+	"xol/decode"
+	"xol/place"
+)
 
 // Profile returns the ISA's rules under one of the names of package classify.
 func (ISA) Profile(name string, opt classify.KernelOptions) (classify.Profile, bool) {
+	switch name {
+	case classify.ISA:
+		return isaProfile{}, true
+	case classify.Linux612:
+		return classify.WithKernelChecks(kprobeProfile{cfi: opt.CFI}, opt), true
+	case classify.Uprobe612:
+		return uprobeProfile{}, true
+	}
 	return nil, false
+}
+
+// isaProfile says what a probe mechanism can do that rewrites instructions as
+// it moves them: branches and RIP-relative operands get new displacements or
+// other instructions with the same effect, calls and syscall leave the original
+// next address. Then all but a few run in a slot, and a jump back may end it:
+// no CPU comes to that end from the taken side of a branch.
+//
+//   - What raises an exception on purpose is emulated, since its handler looks
+//     at the address: ud0, ud1, ud2, int1.
+//   - Alternatives may be probed: the kernel rewrites them once, before probes
+//     can be registered.
+//   - A 66 prefix on a near branch is refused where REX.W does not overrule it
+//     [Intel SDM vol. 2 appendix A, AMD APM vol. 3 section 1.2.2].
+type isaProfile struct{}
+
+// Name returns "isa".
+func (isaProfile) Name() string { return classify.ISA }
+
+// Func judges every instruction of f.
+func (p isaProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
+	dst, verdicts := extend(dst, len(f.Insts))
+	for i := range verdicts {
+		p.judge(&verdicts[i], &f.Insts[i])
+	}
+	for _, m := range f.Marks {
+		if m.Kind&isaPatched == 0 {
+			continue
+		}
+		for i := firstAt(f.Insts, m.Addr); i < len(f.Insts) && f.Insts[i].Addr < m.End(); i++ {
+			if r := isaPatchRule(m, f.Insts[i].Addr); r != nil {
+				verdicts[i] = isaPatchVerdict(r, m)
+			}
+		}
+	}
+	return dst
+}
+
+// extend appends n zero verdicts to dst and returns them as well.
+func extend(dst []classify.Verdict, n int) (all, added []classify.Verdict) {
+	base := len(dst)
+	all = slices.Grow(dst, n)[:base+n]
+	added = all[base:]
+	clear(added)
+	return all, added
+}
+
+// firstAt returns the index of the first instruction at or behind addr.
+func firstAt(insts []decode.Inst, addr uint64) int {
+	return sort.Search(len(insts), func(i int) bool { return insts[i].Addr >= addr })
+}
+
+// At judges the address addr of f.
+func (p isaProfile) At(f *classify.Func, addr uint64) classify.Verdict {
+	i, start := decode.Find(f.Insts, addr)
+	if i < 0 {
+		return classify.Refuse(&isaRules[isaOutside])
+	}
+	inst := &f.Insts[i]
+	var v classify.Verdict
+	if start {
+		p.judge(&v, inst)
+	} else {
+		v = classify.Verdict{Rule: &isaRules[isaInside], Culprit: inst.Addr, Instead: inst.Addr}
+	}
+	for _, m := range f.Marks {
+		if r := isaPatchRule(m, addr); r != nil {
+			v = isaPatchVerdict(r, m)
+		}
+	}
+	return v
+}
+
+// Lone judges the instruction that code starts with.
+func (p isaProfile) Lone(code []byte, addr uint64) (v classify.Verdict) {
+	var inst decode.Inst
+	switch err := (ISA{}).Decode(&inst, code, addr); {
+	case err == nil:
+		p.judge(&v, &inst)
+	case errors.Is(err, decode.ErrTruncated):
+		v.Rule = &isaRules[isaTruncated]
+	case errors.Is(err, decode.ErrTooLong):
+		v.Rule = &isaRules[isaTooLong]
+	default:
+		v.Rule = &isaRules[isaInvalid]
+	}
+	return v
+}
+
+// isaPatched are the kinds of text that someone else rewrites, or that nobody
+// executes.
+const isaPatched = place.Data | place.JumpLabel | place.StaticCall | place.Ftrace
+
+// isaPatchRule returns the rule by which m forbids probing addr, or nil.
+func isaPatchRule(m place.Mark, addr uint64) *classify.Rule {
+	switch {
+	case addr < m.Addr || addr >= m.End():
+		return nil
+	case m.Kind&place.Data != 0:
+		return &isaRules[isaData]
+	case m.Kind&place.JumpLabel != 0:
+		return &isaRules[isaJumpLabel]
+	case m.Kind&place.StaticCall != 0:
+		return &isaRules[isaStaticCall]
+	case m.Kind&place.Ftrace != 0:
+		return &isaRules[isaFtrace]
+	}
+	return nil
+}
+
+func isaPatchVerdict(r *classify.Rule, m place.Mark) classify.Verdict {
+	v := classify.Verdict{Rule: r, Culprit: m.Addr}
+	if r != &isaRules[isaData] {
+		v.Instead = m.End()
+	}
+	return v
+}
+
+// judge fills in v, the zero verdict, for an instruction by itself.
+func (isaProfile) judge(v *classify.Verdict, inst *decode.Inst) {
+	d := DetailOf(inst)
+	switch {
+	case inst.Has(decode.Invalid):
+		v.Rule = &isaRules[isaInvalid]
+		return
+	case d.Prefixes()&Prefix66 != 0 && d.W() == 0 && isNearBranch(d):
+		v.Rule = &isaRules[isaBranch66]
+		return
+	}
+	v.Exec, v.Boost = classify.ExecSlot, true
+	if d.Encoding() > EncREX2 {
+		return
+	}
+	switch uint(d.Map())<<8 | uint(d.Opcode()) {
+	case 0xCC:
+		*v = classify.Refuse(&isaRules[isaBreakpoint])
+	case 0xF1, 0x10B, 0x1B9, 0x1FF:
+		v.Exec, v.Emulator, v.Boost = classify.ExecEmulate, "trap", false
+	case 0xFB:
+		v.Hazard = &isaHazards[isaShadow]
+	case 0x8E:
+		if d.Reg() == 2 {
+			v.Hazard = &isaHazards[isaShadow]
+		}
+	}
+}
+
+// isNearBranch reports whether d is a branch whose operand size 66 would
+// change: a near jump, call, return or loop.
+func isNearBranch(d Detail) bool {
+	op := d.Opcode()
+	switch d.Map() {
+	case MapOneByte:
+		switch {
+		case op&0xF0 == 0x70, op&0xFC == 0xE0, op == 0xE8, op == 0xE9, op == 0xEB, op&0xFE == 0xC2:
+			return true
+		}
+		return op == 0xFF && (d.Reg() == 2 || d.Reg() == 4)
+	case Map0F:
+		return op&0xF0 == 0x80
+	}
+	return false
+}
+
+// kprobeProfile answers as kprobes of Linux 6.12 do, as far as the rules are
+// x86's own [arch/x86/kernel/kprobes/core.c]. The kernel decodes a function
+// from its start by its own decoder, so that what follows bytes that it cannot
+// decode is refused as well.
+//
+// Where bytes end early, NOPs are taken to follow. The ranges of alternatives
+// are not refused: running kernels accept them, and check only the places of
+// LOCK prefixes while they run on one CPU.
+type kprobeProfile struct {
+	cfi bool
+}
+
+// Name returns "linux-6.12".
+func (kprobeProfile) Name() string { return classify.Linux612 }
+
+// Func judges every instruction of f.
+func (p kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
+	dst, verdicts := extend(dst, len(f.Insts))
+	w := kernelWalk{code: f.Code}
+	for i := range verdicts {
+		inst := &f.Insts[i]
+		if w.next == inst.Addr-f.Addr && !w.lost && p.plain(&verdicts[i], inst) {
+			w.start = w.next
+			w.next += uint64(inst.Len)
+			continue
+		}
+		p.reach(&verdicts[i], &w, f, inst.Addr-f.Addr, inst)
+	}
+	for _, m := range f.Marks {
+		if m.Kind&place.ExTable == 0 {
+			continue
+		}
+		if i := firstAt(f.Insts, m.Addr); i < len(f.Insts) && f.Insts[i].Addr == m.Addr {
+			verdicts[i].Boost = false
+		}
+	}
+	if len(verdicts) > 0 && movesEntry(f.Code) && f.Insts[0].Addr == f.Addr {
+		verdicts[0] = p.moved(f)
+	}
+	return dst
+}
+
+// At judges the address addr of f.
+func (p kprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
+	if addr == f.Addr && movesEntry(f.Code) {
+		return p.moved(f)
+	}
+	i, start := decode.Find(f.Insts, addr)
+	inst := &decode.Inst{Addr: addr, Props: decode.Invalid}
+	if start {
+		inst = &f.Insts[i]
+	}
+	w := kernelWalk{code: f.Code}
+	p.reach(&v, &w, f, addr-f.Addr, inst)
+	for _, m := range f.Marks.Starting(addr, addr+1) {
+		if m.Kind&place.ExTable != 0 {
+			v.Boost = false
+		}
+	}
+	return v
+}
+
+// Lone judges the instruction that code starts with.
+func (p kprobeProfile) Lone(code []byte, addr uint64) (v classify.Verdict) {
+	var buf [kernelWindow]byte
+	var inst decode.Inst
+	if (ISA{}).Decode(&inst, window(code, 0, &buf)[:], addr) != nil {
+		inst = decode.Inst{Addr: addr, Props: decode.Invalid}
+	}
+	f := classify.Func{Addr: addr, Code: code}
+	w := kernelWalk{code: code}
+	p.reach(&v, &w, &f, 0, &inst)
+	return v
+}
+
+// endbrLen is the length of an ENDBR, and of the NOP that seals one.
+const endbrLen = 4
+
+// movesEntry reports whether a function starts with an ENDBR, or with the NOP
+// that the kernel puts over one that nobody needs. A probe there is put behind
+// it [arch_adjust_kprobe_addr].
+func movesEntry(code []byte) bool {
+	if len(code) <= endbrLen {
+		return false
+	}
+	switch binary.LittleEndian.Uint32(code) {
+	case 0xFA1E0FF3, 0xFB1E0FF3, 0x001F0F66:
+		return true
+	}
+	return false
+}
+
+// moved returns the verdict on the start of f where a probe is put behind an
+// ENDBR.
+func (p kprobeProfile) moved(f *classify.Func) classify.Verdict {
+	to := f.Addr + endbrLen
+	v := p.At(f, to)
+	v.MovedTo = to
+	return v
+}
+
+// kernelWalk decodes code from its start as the kernel does, always forward.
+type kernelWalk struct {
+	code  []byte
+	start uint64 // offset of the instruction decoded last, or of what cannot be decoded
+	next  uint64 // offset behind it
+	lost  bool   // what stands at start cannot be decoded
+	insn  kernelInsn
+	buf   [kernelWindow]byte
+}
+
+// seek walks on until an instruction starts at or behind off, or holds it, and
+// reports whether one starts there; insn is it. Offsets must not decrease.
+func (w *kernelWalk) seek(off uint64) bool {
+	for w.next <= off && !w.lost {
+		w.start = w.next
+		if !w.insn.decode(window(w.code, w.start, &w.buf)) {
+			w.lost = true
+			return false
+		}
+		w.next += uint64(w.insn.len)
+	}
+	return !w.lost && w.start == off
+}
+
+// reach fills in v, the zero verdict, for the offset off of f, to which it
+// advances w. inst is what truly stands there, Invalid where nothing starts.
+func (p kprobeProfile) reach(v *classify.Verdict, w *kernelWalk, f *classify.Func, off uint64, inst *decode.Inst) {
+	switch {
+	case off >= uint64(len(f.Code)):
+		v.Rule = &kprobeRules[kprobeOutside]
+	case w.seek(off):
+		if p.cfi && w.insn.checksCFI(f.Marks, inst.Addr) {
+			v.Rule = &kprobeRules[kprobeCFI]
+			return
+		}
+		w.insn.kprobeVerdict(v, inst)
+	case w.lost:
+		v.Rule = &kprobeRules[kprobeUndecodable]
+		if w.start != off {
+			v.Culprit = f.Addr + w.start
+		}
+	default:
+		v.Rule = &kprobeRules[kprobeInside]
+		v.Culprit = f.Addr + w.start
+		v.Instead = v.Culprit
+	}
+}
+
+// checksCFI reports whether k, at addr, is one of the two instructions in
+// front of a kCFI trap that the kernel reads back: mov imm32 to r10d, or the
+// add behind it.
+func (k *kernelInsn) checksCFI(marks place.Marks, addr uint64) bool {
+	if k.nop != 1 {
+		return false
+	}
+	switch k.op[0] {
+	case 0xBA:
+		addr += 12
+	case 0x03:
+		addr += 6
+	default:
+		return false
+	}
+	for _, m := range marks.Starting(addr, addr+1) {
+		if m.Kind&place.CFITrap != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// kprobeActions says what the kernel does with an opcode: T trap, refused;
+// K S what loads ss, refused when copied; J jcc, U jmp, C call, R return,
+// I changes the interrupt flag, L loop: emulated; D far branch, Q iret: not
+// emulated; G group 5; 2 second opcode byte decides; a dot runs in the slot.
+// Bytes of other maps are looked up here as well.
+const kprobeActions = "" +
+	"...............2" + // 00
+	"...............K" + // 10
+	"................" + // 20
+	"................" + // 30
+	"................" + // 40
+	"................" + // 50
+	"................" + // 60
+	"JJJJJJJJJJJJJJJJ" + // 70
+	"..............S." + // 80
+	"..........D.II.." + // 90
+	"................" + // A0
+	"................" + // B0
+	"..RR......RRTTTQ" + // C0
+	"................" + // D0
+	"LLLL....CUDU...." + // E0
+	".T........II...G" //   F0
+
+// kprobeEmulators are the names of what emulates an opcode
+// [kprobe_emulate_jcc and its kin].
+var kprobeEmulators = [128]string{
+	'J': "jcc", 'U': "jmp", 'C': "call", 'R': "ret", 'I': "ifmodifiers", 'L': "loop",
+}
+
+// kprobeBoosts says which one-byte opcodes pass the kernel's boost test
+// [can_boost]: + always, - never, otherwise by ModRM.reg: s shifts unless /6,
+// u unless /1, i /0 and /1, f /0 /1 and /4.
+const kprobeBoosts = "" +
+	"++++++++++++++++" + // 00
+	"++++++++++++++++" + // 10
+	"++++++++++++++++" + // 20
+	"++++++++++++++++" + // 30
+	"++++++++++++++++" + // 40
+	"++++++++++++++++" + // 50
+	"++-+++++++++++++" + // 60
+	"----------------" + // 70
+	"++++++++++++++++" + // 80
+	"++++++++++-+++++" + // 90
+	"++++++++++++++++" + // A0
+	"++++++++++++++++" + // B0
+	"ss++++++++++---+" + // C0
+	"ssss++-+--------" + // D0
+	"----++++--+-++++" + // E0
+	"-----+uu++++++if" //   F0
+
+// kprobeBoosts0F are the second bytes of 0F opcodes that pass it
+// [twobyte_is_boostable].
+const kprobeBoosts0F = "" +
+	"--++--+-++------" + // 00
+	"---------------+" + // 10
+	"++++------------" + // 20
+	"-+--------------" + // 30
+	"++++++++++++++++" + // 40
+	"----------------" + // 50
+	"++++++++++++--++" + // 60
+	"----++++------++" + // 70
+	"----------------" + // 80
+	"++++++++++++++++" + // 90
+	"++-+++--++-+++-+" + // A0
+	"++++++++---+++++" + // B0
+	"++------++++++++" + // C0
+	"-+++-+--++-+++-+" + // D0
+	"-++--+--++-+++-+" + // E0
+	"-+++-+--+++-+++-" //   F0
+
+// kprobeBoost returns the result of the kernel's boost test, but for the
+// exception table.
+func (k *kernelInsn) kprobeBoost() bool {
+	switch k.nop {
+	case 1:
+	case 2:
+		return kprobeBoosts0F[k.op[1]] == '+'
+	default:
+		return false
+	}
+	if k.prefixes&(PrefixCS|Prefix67) != 0 {
+		return false
+	}
+	reg := k.reg()
+	switch kprobeBoosts[k.op[0]] {
+	case '+':
+		return true
+	case 's':
+		return reg != 6
+	case 'u':
+		return reg != 1
+	case 'i':
+		return reg < 2
+	case 'f':
+		return reg < 2 || reg == 4
+	}
+	return false
+}
+
+// plain fills in v for the common instructions that the opcode alone decides,
+// and reports whether inst is one of them.
+func (p kprobeProfile) plain(v *classify.Verdict, inst *decode.Inst) bool {
+	d := DetailOf(inst)
+	if p.cfi || !isPlain(inst, d) {
+		return false
+	}
+	op := d.Opcode()
+	switch action := kprobeActions[op]; action {
+	case '.':
+		if kprobeBoosts[op] != '+' || inst.PCRel.Kind != decode.PCRelNone {
+			return false
+		}
+		v.Exec, v.Boost = classify.ExecSlot, true
+	case 'J', 'U', 'C':
+		v.Exec, v.Emulator = classify.ExecEmulate, kprobeEmulators[action&127]
+	default:
+		return false
+	}
+	return true
+}
+
+// kprobeVerdict fills in v, the zero verdict, with what the kernel makes of k,
+// which truly is inst.
+func (k *kernelInsn) kprobeVerdict(v *classify.Verdict, inst *decode.Inst) {
+	rule, emulator := k.kprobeRule(inst.Addr)
+	if rule != kprobeAccepted {
+		v.Rule = &kprobeRules[rule]
+		return
+	}
+	v.Exec, v.Emulator, v.Boost = classify.ExecSlot, emulator, k.kprobeBoost()
+	hazard := uint8(kprobeRight)
+	if emulator != "" {
+		v.Exec = classify.ExecEmulate
+		hazard = k.kprobeEmulationHazard(inst)
+	} else if !inst.Has(decode.Invalid) {
+		hazard = k.kprobeSlotHazard(inst)
+	}
+	if hazard != kprobeRight {
+		v.Hazard = &kprobeHazards[hazard]
+	}
+}
+
+// kprobeRule returns the rule that refuses k at addr, or kprobeAccepted and
+// what emulates it.
+func (k *kernelInsn) kprobeRule(addr uint64) (rule uint8, emulator string) {
+	action := kprobeActions[k.op[0]]
+	if action == 'T' || action == '2' && k.isUD() {
+		return kprobeTrap, ""
+	}
+	if rule := k.kprobeCopyRule(action, addr); rule != kprobeAccepted {
+		return rule, ""
+	}
+	emulator = kprobeEmulators[action&127]
+	switch action {
+	case 'D', 'Q':
+		switch {
+		case k.borrowed():
+			return kprobeClash, ""
+		case action == 'Q':
+			return kprobeIRET, ""
+		}
+		return kprobeFarDirect, ""
+	case 'G':
+		rule, emulator = k.kprobeGroup5()
+	case '2':
+		switch {
+		case k.op[1]&0xF0 == 0x80:
+			emulator = "jcc"
+		case k.op[1] == 0x01 && k.modrm&0xF8 == 0xC0:
+			rule = kprobeVM
+		}
+	}
+	if rule == kprobeAccepted && k.len == maxInsnLen {
+		rule = kprobeNoRoom
+	}
+	return rule, emulator
+}
+
+// isUD reports whether k is ud0, ud1 or ud2.
+func (k *kernelInsn) isUD() bool { return k.op[1] == 0xFF || k.op[1] == 0xB9 || k.op[1] == 0x0B }
+
+// kprobeCopyRule returns the rule by which k cannot be copied to a slot, or
+// kprobeAccepted [__copy_instruction].
+func (k *kernelInsn) kprobeCopyRule(action byte, addr uint64) uint8 {
+	switch {
+	case k.forced:
+		return kprobeForced
+	case action == 'K', action == 'S' && k.reg() == 2:
+		return kprobeStackSegment
+	case k.ripRelative() && !reachesSlots(addr+uint64(int64(k.disp))):
+		return kprobeCopyRange
+	}
+	return kprobeAccepted
+}
+
+// The kernel's slots lie where it loads modules
+// [arch/x86/include/asm/pgtable_64_types.h].
+const (
+	slotsFrom = 0xffffffffc0000000
+	slotsTo   = 0xffffffffff000000
+)
+
+// reachesSlots reports whether a 32-bit displacement can lead from some slot to
+// target.
+func reachesSlots(target uint64) bool {
+	near := func(slot uint64) bool { return int64(target-slot) == int64(int32(target-slot)) }
+	return near(slotsFrom) || near(slotsTo)
+}
+
+// kprobeGroup5 says what becomes of opcode FF.
+func (k *kernelInsn) kprobeGroup5() (rule uint8, emulator string) {
+	switch k.reg() {
+	case 2:
+		emulator = "call_indirect"
+	case 4:
+		emulator = "jmp_indirect"
+	case 3, 5:
+		return kprobeFarIndirect, ""
+	default:
+		return kprobeAccepted, ""
+	}
+	switch {
+	case k.prefixes&Prefix67 != 0:
+		return kprobeIndirectSize, ""
+	case k.modrm>>6 != 3:
+		return kprobeIndirectMemory, ""
+	}
+	return kprobeAccepted, emulator
+}
+
+// kprobeEmulationHazard returns the way in which the kernel emulates inst
+// wrongly when it takes it for k, or kprobeRight.
+func (k *kernelInsn) kprobeEmulationHazard(inst *decode.Inst) uint8 {
+	if k.borrowed() && !k.sameAsOneByte() {
+		return kprobeBorrowed
+	}
+	switch kprobeActions[k.op[0]] {
+	case 'L':
+		if k.op[0] != 0xE3 {
+			return kprobeLoop
+		}
+	case 'R':
+		switch {
+		case k.op[0]&0xFE == 0xCA:
+			return kprobeFarReturn
+		case k.op[0] == 0xC2 && inst.Raw[k.len-2]|inst.Raw[k.len-1] != 0:
+			return kprobeReturnImm
+		}
+	case 'I':
+		if k.op[0]&0xFE == 0x9C && k.prefixes&Prefix66 != 0 && !k.wide() {
+			return kprobeFlags16
+		}
+	case 'G':
+		switch {
+		case k.nrex == 2 && k.payload[0]&0x11 != 1:
+			return kprobeREX2Register
+		case k.nrex != 2 && k.modrm == 0xD4 && k.rex&1 == 0:
+			return kprobeCallSP
+		}
+	}
+	return kprobeRight
+}
+
+// sameAsOneByte reports whether k is what its opcode byte means in the one-byte
+// map. Behind REX2, branches with a displacement do not exist.
+func (k *kernelInsn) sameAsOneByte() bool {
+	action := kprobeActions[k.op[0]]
+	return k.nvex == 0 && k.payload[0]&0x80 == 0 && (action == 'R' || action == 'I' || action == 'G')
+}
+
+// kprobeSlotHazard returns the way in which inst runs wrongly in a slot that
+// the kernel made for k, or kprobeRight.
+func (k *kernelInsn) kprobeSlotHazard(inst *decode.Inst) uint8 {
+	switch inst.PCRel.Kind {
+	case decode.PCRelBranch:
+		return kprobeSlotRelative
+	case decode.PCRelMemory, decode.PCRelAddress:
+		if !k.ripRelative() {
+			return kprobeWrongAddress
+		}
+	}
+	if k.len != inst.Len {
+		return kprobeWrongLength
+	}
+	switch inst.Flow {
+	case decode.FlowHalt:
+		if k.op[0] == 0xF4 {
+			return kprobeHalt
+		}
+	case decode.FlowNone, decode.FlowSyscall, decode.FlowTrap:
+	default:
+		return kprobeLeavesSlot
+	}
+	return kprobeRight
 }

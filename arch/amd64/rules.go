@@ -1,0 +1,449 @@
+package amd64
+
+import "xol/classify"
+
+// The rules of the profile isa.
+const (
+	isaOutside = iota
+	isaInvalid
+	isaTooLong
+	isaTruncated
+	isaInside
+	isaBranch66
+	isaBreakpoint
+	isaData
+	isaJumpLabel
+	isaStaticCall
+	isaFtrace
+)
+
+var isaRules = [...]classify.Rule{
+	isaOutside: {
+		ID:     "amd64/outside",
+		Reason: "the address does not belong to the function",
+	},
+	isaInvalid: {
+		ID:     "amd64/not-instruction",
+		Reason: "these bytes are no instruction in 64-bit mode",
+		Remedy: "probe an instruction; the bytes may be data in the text",
+	},
+	isaTooLong: {
+		ID:     "amd64/too-long",
+		Reason: "prefixes and operands make this longer than the 15 bytes that a CPU executes",
+	},
+	isaTruncated: {
+		ID:     "amd64/truncated",
+		Reason: "the bytes end before the instruction does",
+		Remedy: "give all bytes of the instruction",
+	},
+	isaInside: {
+		ID:     "amd64/inside-instruction",
+		Reason: "the address lies inside an instruction, whose operands a breakpoint would change",
+		Remedy: "probe the start of the instruction",
+	},
+	isaBranch66: {
+		ID:     "amd64/branch-66",
+		Reason: "with a 66 prefix and no REX.W this near branch has two meanings: Intel's CPUs ignore the prefix, AMD's cut the target to 16 bits",
+		Remedy: "probe the instruction before it or the target",
+	},
+	isaBreakpoint: {
+		ID:     "amd64/int3",
+		Reason: "a breakpoint instruction is already there: padding, another debugger's, or one that the program means to hit",
+		Remedy: "probe an instruction that is executed; a debugger's breakpoint has to be removed first",
+	},
+	isaData: {
+		ID:     "amd64/data",
+		Reason: "these bytes are data in the text: nothing executes them",
+		Remedy: "probe the code that reads them",
+	},
+	isaJumpLabel: {
+		ID:     "amd64/jump-label",
+		Reason: "this is a jump-label site, which the kernel rewrites while it runs and would overwrite the breakpoint",
+		Remedy: "probe the instruction behind the site",
+	},
+	isaStaticCall: {
+		ID:     "amd64/static-call",
+		Reason: "this is a static-call site, which the kernel rewrites while it runs and would overwrite the breakpoint",
+		Remedy: "probe the instruction behind the site, or the function that is called",
+	},
+	isaFtrace: {
+		ID:     "amd64/ftrace-site",
+		Reason: "this is an ftrace site, which the kernel rewrites while it runs and would overwrite the breakpoint",
+		Remedy: "probe the instruction behind the site",
+	},
+}
+
+// The hazards of the profile isa.
+const (
+	isaRight = iota
+	isaShadow
+)
+
+var isaHazards = [...]classify.Hazard{
+	isaShadow: {
+		ID:   "amd64/interrupt-shadow",
+		Text: "interrupts stay blocked for one instruction behind this one; with a probe that is no longer the instruction behind it in the program",
+	},
+}
+
+// The rules of the profile linux-6.12 that are x86's own.
+const (
+	kprobeAccepted = iota
+	kprobeOutside
+	kprobeInside
+	kprobeUndecodable
+	kprobeTrap
+	kprobeCFI
+	kprobeForced
+	kprobeStackSegment
+	kprobeCopyRange
+	kprobeNoRoom
+	kprobeFarDirect
+	kprobeFarIndirect
+	kprobeIRET
+	kprobeIndirectMemory
+	kprobeIndirectSize
+	kprobeVM
+	kprobeClash
+)
+
+var kprobeRules = [...]classify.Rule{
+	kprobeOutside: {
+		ID:     "amd64/kprobe-outside",
+		Errno:  classify.EINVAL,
+		Reason: "the address does not belong to the function",
+	},
+	kprobeInside: {
+		ID:     "amd64/kprobe-inside-instruction",
+		Errno:  classify.EILSEQ,
+		Reason: "the address lies inside an instruction, as the kernel counts them from the function's start",
+		Remedy: "probe the start of the instruction",
+	},
+	kprobeUndecodable: {
+		ID:     "amd64/kprobe-undecodable",
+		Errno:  classify.EILSEQ,
+		Reason: "the kernel's instruction decoder cannot read the function up to and including this address",
+		Remedy: "probe an address in front of the bytes that it cannot read",
+	},
+	kprobeTrap: {
+		ID:     "amd64/kprobe-trap",
+		Errno:  classify.EILSEQ,
+		Reason: "this is an instruction that traps on purpose (int3, int1, int n, ud0, ud1, ud2), which the kernel finds by its address",
+		Remedy: "probe the instruction before it",
+	},
+	kprobeCFI: {
+		ID:     "amd64/kprobe-cfi-check",
+		Errno:  classify.EILSEQ,
+		Reason: "this instruction is part of a control-flow check, which the kernel reads back when the check fails",
+		Remedy: "probe the call behind the check",
+	},
+	kprobeForced: {
+		ID:     "amd64/kprobe-forced-emulation",
+		Errno:  classify.EINVAL,
+		Reason: "this starts with a forced-emulation prefix of Xen or KVM, whose meaning depends on its place",
+		Remedy: "probe the instruction before or behind it",
+	},
+	kprobeStackSegment: {
+		ID:     "amd64/kprobe-stack-segment",
+		Errno:  classify.EINVAL,
+		Reason: "loading ss blocks interrupts and debug exceptions over the next instruction, so it cannot run in a slot",
+		Remedy: "probe the instruction before it",
+	},
+	kprobeCopyRange: {
+		ID:     "amd64/kprobe-copy-range",
+		Errno:  classify.EINVAL,
+		Reason: "no slot of the kernel is within 2 GiB of what the RIP-relative operand refers to",
+		Remedy: "probe the instruction before or behind it",
+	},
+	kprobeNoRoom: {
+		ID:     "amd64/kprobe-no-room",
+		Errno:  classify.ENOSPC,
+		Reason: "an instruction of 15 bytes leaves no room in its slot for the breakpoint behind it",
+		Remedy: "probe the instruction before or behind it",
+	},
+	kprobeFarDirect: {
+		ID:     "amd64/kprobe-far-direct",
+		Errno:  classify.EOPNOTSUPP,
+		Reason: "the kernel does not emulate far calls and jumps",
+	},
+	kprobeFarIndirect: {
+		ID:     "amd64/kprobe-far-indirect",
+		Errno:  classify.EOPNOTSUPP,
+		Reason: "the kernel does not emulate far calls and jumps",
+		Remedy: "probe the instruction before it or the target",
+	},
+	kprobeIRET: {
+		ID:     "amd64/kprobe-iret",
+		Errno:  classify.EOPNOTSUPP,
+		Reason: "the kernel does not emulate iret",
+		Remedy: "probe the instruction before it",
+	},
+	kprobeIndirectMemory: {
+		ID:     "amd64/kprobe-indirect-memory",
+		Errno:  classify.EOPNOTSUPP,
+		Reason: "the kernel emulates indirect calls and jumps only through a register, not through memory",
+		Remedy: "probe the instruction before it or the function that is called",
+	},
+	kprobeIndirectSize: {
+		ID:     "amd64/kprobe-indirect-size",
+		Errno:  classify.EOPNOTSUPP,
+		Reason: "the kernel does not emulate indirect calls and jumps with an address-size prefix",
+		Remedy: "probe the instruction before it or the function that is called",
+	},
+	kprobeVM: {
+		ID:     "amd64/kprobe-vm",
+		Errno:  classify.EOPNOTSUPP,
+		Reason: "the kernel refuses the register forms of 0F 01 /0: vmcall, vmlaunch, vmresume, vmxoff and their neighbours",
+		Remedy: "probe the instruction before or behind it",
+	},
+	kprobeClash: {
+		ID:     "amd64/kprobe-opcode-clash",
+		Errno:  classify.EOPNOTSUPP,
+		Reason: "the kernel looks up the opcode byte of this VEX, EVEX or REX2 instruction among the one-byte opcodes and takes it for a far branch or iret",
+		Remedy: "probe the instruction before or behind it",
+	},
+}
+
+// The ways in which linux-6.12 executes wrongly what it accepts.
+const (
+	kprobeRight = iota
+	kprobeLoop
+	kprobeReturnImm
+	kprobeFarReturn
+	kprobeFlags16
+	kprobeCallSP
+	kprobeBorrowed
+	kprobeREX2Register
+	kprobeSlotRelative
+	kprobeLeavesSlot
+	kprobeWrongLength
+	kprobeWrongAddress
+	kprobeHalt
+)
+
+var kprobeHazards = [...]classify.Hazard{
+	kprobeLoop: {
+		ID:   "amd64/kprobe-loop",
+		Text: "the kernel compares rcx before it decrements it, so that the loop jumps once too often; with a 67 prefix it also keeps the upper half of rcx",
+	},
+	kprobeReturnImm: {
+		ID:   "amd64/kprobe-return-immediate",
+		Text: "the kernel ignores the immediate of this return, so that the caller's arguments stay on the stack",
+	},
+	kprobeFarReturn: {
+		ID:   "amd64/kprobe-far-return",
+		Text: "the kernel executes this far return as a near one: cs is not loaded and stays on the stack",
+	},
+	kprobeFlags16: {
+		ID:   "amd64/kprobe-flags-16",
+		Text: "the kernel moves 8 bytes where this instruction moves 2, so that the stack pointer is wrong by 6",
+	},
+	kprobeCallSP: {
+		ID:   "amd64/kprobe-call-rsp",
+		Text: "the kernel pushes the return address before it reads rsp, and so calls an address that is 8 too low",
+	},
+	kprobeBorrowed: {
+		ID:   "amd64/kprobe-opcode-clash-emulated",
+		Text: "the kernel takes this VEX, EVEX or REX2 instruction for the one-byte instruction of the same opcode and executes that one instead",
+	},
+	kprobeREX2Register: {
+		ID:   "amd64/kprobe-rex2-register",
+		Text: "the kernel reads the register's upper bit from the REX2 prefix's first byte and so branches through another register",
+	},
+	kprobeSlotRelative: {
+		ID:   "amd64/kprobe-slot-relative",
+		Text: "the kernel runs this branch in the slot without correcting its displacement, so that it jumps to a wrong address",
+	},
+	kprobeLeavesSlot: {
+		ID:   "amd64/kprobe-leaves-slot",
+		Text: "this instruction leaves the slot and never reaches the breakpoint behind it, so that the CPU counts as handling a probe for good",
+	},
+	kprobeWrongLength: {
+		ID:   "amd64/kprobe-wrong-length",
+		Text: "the kernel takes this instruction to be shorter or longer than it is and puts the breakpoint of the slot in the wrong place",
+	},
+	kprobeWrongAddress: {
+		ID:   "amd64/kprobe-wrong-address",
+		Text: "the kernel does not correct the RIP-relative operand of this instruction, which then reads or writes a wrong address",
+	},
+	kprobeHalt: {
+		ID:   "amd64/kprobe-halt",
+		Text: "the kernel runs the slot with interrupts disabled, so that the CPU halts and is not woken",
+	},
+}
+
+// The rules of the profile uprobe-linux-6.12.
+const (
+	uprobeAccepted = iota
+	uprobeOutside
+	uprobeNotInstruction
+	uprobeUnknown
+	uprobeLock
+	uprobeSegment
+	uprobeStackSegment
+	uprobeNot64
+	uprobePort
+	uprobeTrap
+	uprobeIRET
+	uprobePrivileged
+	uprobeClash
+	uprobeBranch66
+)
+
+var uprobeRules = [...]classify.Rule{
+	uprobeOutside: {
+		ID:     "amd64/uprobe-outside",
+		Errno:  classify.EINVAL,
+		Reason: "the address does not belong to the function",
+	},
+	uprobeNotInstruction: {
+		ID:     "amd64/uprobe-not-instruction",
+		Errno:  classify.ENOEXEC,
+		Reason: "these bytes are no instruction, and the kernel cannot decode them",
+		Remedy: "probe an instruction; the bytes may be data in the text",
+	},
+	uprobeUnknown: {
+		ID:     "amd64/uprobe-undecodable",
+		Errno:  classify.ENOEXEC,
+		Reason: "the kernel's instruction decoder does not know this instruction",
+		Remedy: "probe the instruction before or behind it",
+	},
+	uprobeLock: {
+		ID:     "amd64/uprobe-lock",
+		Errno:  classify.ENOTSUPP,
+		Reason: "uprobes refuse every instruction with a LOCK prefix",
+		Remedy: "probe the instruction before or behind it",
+	},
+	uprobeSegment: {
+		ID:     "amd64/uprobe-segment",
+		Errno:  classify.ENOTSUPP,
+		Reason: "uprobes refuse every instruction with a CS, DS, ES or SS prefix (2E, 3E, 26, 36), also where it has no effect as in long NOPs and notrack jumps",
+		Remedy: "probe the instruction before or behind it",
+	},
+	uprobeStackSegment: {
+		ID:     "amd64/uprobe-stack-segment",
+		Errno:  classify.ENOTSUPP,
+		Reason: "loading ss blocks debug exceptions over the next instruction, so it cannot be single-stepped",
+		Remedy: "probe the instruction before or behind it",
+	},
+	uprobeNot64: {
+		ID:     "amd64/uprobe-not-64-bit",
+		Errno:  classify.ENOTSUPP,
+		Reason: "this opcode does not exist in 64-bit mode",
+		Remedy: "probe an instruction; the bytes may be data in the text",
+	},
+	uprobePort: {
+		ID:     "amd64/uprobe-port",
+		Errno:  classify.ENOTSUPP,
+		Reason: "uprobes refuse port input and output",
+		Remedy: "probe the instruction before or behind it",
+	},
+	uprobeTrap: {
+		ID:     "amd64/uprobe-trap",
+		Errno:  classify.ENOTSUPP,
+		Reason: "uprobes refuse instructions that trap on purpose (int3, int1, int n)",
+		Remedy: "probe the instruction before it",
+	},
+	uprobeIRET: {
+		ID:     "amd64/uprobe-iret",
+		Errno:  classify.ENOTSUPP,
+		Reason: "uprobes refuse iret",
+		Remedy: "probe the instruction before it",
+	},
+	uprobePrivileged: {
+		ID:     "amd64/uprobe-privileged",
+		Errno:  classify.ENOTSUPP,
+		Reason: "uprobes refuse hlt, cli and sti, which fault in a program",
+		Remedy: "probe the instruction before it",
+	},
+	uprobeClash: {
+		ID:     "amd64/uprobe-opcode-clash",
+		Errno:  classify.ENOTSUPP,
+		Reason: "the kernel looks up the opcode byte of this VEX, EVEX or REX2 instruction among the one-byte opcodes and takes it for one that it refuses",
+		Remedy: "probe the instruction before or behind it",
+	},
+	uprobeBranch66: {
+		ID:     "amd64/uprobe-branch-66",
+		Errno:  classify.ENOTSUPP,
+		Reason: "uprobes refuse direct branches with a 66 prefix, on which Intel's and AMD's CPUs differ, and VEX, EVEX or REX2 instructions that share their opcode byte",
+		Remedy: "probe the instruction before it or the target",
+	},
+}
+
+// The ways in which uprobe-linux-6.12 executes wrongly what it accepts.
+const (
+	uprobeRight = iota
+	uprobeInside
+	uprobeAsJump
+	uprobeAsCall
+	uprobeAsNOP
+	uprobeXCHG
+	uprobeREX2Broken
+	uprobeRexLeft
+	uprobeWrongAddress
+	uprobeAsReturn
+	uprobeMovedTarget
+	uprobeSlotReturn
+	uprobeFarCall
+	uprobeTrapFlag
+	uprobePushFlags
+)
+
+var uprobeHazards = [...]classify.Hazard{
+	uprobeInside: {
+		ID:   "amd64/uprobe-inside-instruction",
+		Text: "the address lies inside an instruction, whose operands the breakpoint changes; the kernel does not notice",
+	},
+	uprobeAsJump: {
+		ID:   "amd64/uprobe-vex-as-jump",
+		Text: "the kernel takes this VEX, EVEX or REX2 instruction for the jump of the same opcode byte: it is not executed, and the program may continue elsewhere",
+	},
+	uprobeAsCall: {
+		ID:   "amd64/uprobe-vex-as-call",
+		Text: "the kernel takes this VEX, EVEX or REX2 instruction for the call of the same opcode byte: it is not executed, and a return address is pushed",
+	},
+	uprobeAsNOP: {
+		ID:   "amd64/uprobe-vex-as-nop",
+		Text: "the kernel takes this VEX, EVEX or REX2 instruction for the NOP of the same opcode byte: it is not executed",
+	},
+	uprobeXCHG: {
+		ID:   "amd64/uprobe-xchg-as-nop",
+		Text: "the kernel takes this exchange of rax with an extended register for a NOP: it is not executed",
+	},
+	uprobeREX2Broken: {
+		ID:   "amd64/uprobe-rex2-broken",
+		Text: "the kernel clears a bit of the REX2 prefix as if it were REX.B (d5 becomes d4), so that the program dies of an illegal instruction",
+	},
+	uprobeRexLeft: {
+		ID:   "amd64/uprobe-rex-left-changed",
+		Text: "the kernel clears REX.B in its copy of the first byte and leaves it so in the program when the probe is removed",
+	},
+	uprobeWrongAddress: {
+		ID:   "amd64/uprobe-wrong-address",
+		Text: "the kernel mistakes the addressing of this instruction, which then reads or writes a wrong address",
+	},
+	uprobeAsReturn: {
+		ID:   "amd64/uprobe-vex-as-return",
+		Text: "the kernel takes this instruction for the return of the same opcode byte and does not set the instruction pointer back, so that the program runs on in the slot",
+	},
+	uprobeMovedTarget: {
+		ID:   "amd64/uprobe-moved-target",
+		Text: "the kernel corrects the instruction pointer as if the target were relative, so that the program continues at a wrong address",
+	},
+	uprobeSlotReturn: {
+		ID:   "amd64/uprobe-slot-return-address",
+		Text: "the kernel does not correct the return address that this call pushes, which then points into the slot",
+	},
+	uprobeFarCall: {
+		ID:   "amd64/uprobe-far-call",
+		Text: "the kernel writes an 8-byte return address over the 4-byte ones of this far call and so destroys the saved cs",
+	},
+	uprobeTrapFlag: {
+		ID:   "amd64/uprobe-trap-flag",
+		Text: "the kernel takes this instruction for the popf of the same opcode byte and leaves the trap flag set, so that the program dies of SIGTRAP",
+	},
+	uprobePushFlags: {
+		ID:   "amd64/uprobe-pushf",
+		Text: "the kernel single-steps this with the trap flag set and leaves it in the flags that are pushed, so that a later popf kills the program with SIGTRAP",
+	},
+}
