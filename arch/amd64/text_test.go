@@ -1,0 +1,333 @@
+package amd64
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"xol/decode"
+	"xol/internal/refdata"
+)
+
+// decodeText decodes the instruction that hexBytes starts with and writes it.
+func decodeText(t testing.TB, hexBytes string, addr uint64, lookup decode.SymLookup) (inst decode.Inst, text string) {
+	t.Helper()
+	code, err := hex.DecodeString(strings.ReplaceAll(hexBytes, " ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (ISA{}).Decode(&inst, code, addr); err != nil {
+		t.Fatalf("%s: %v", hexBytes, err)
+	}
+	return inst, (ISA{}).Text(&inst, lookup)
+}
+
+// knownDifference is a reason why GNU objdump 2.40 writes an instruction
+// otherwise. revise turns the text into what 2.40 writes.
+type knownDifference struct {
+	why    string
+	holds  func(d Detail) bool
+	revise func(inst *decode.Inst, text string) string
+}
+
+// oldConditions are the names of CMPccXADD before GNU binutils 2.42 gave them those of
+// the other conditional instructions.
+var oldConditions = map[byte]string{0xe3: "nb", 0xe4: "z", 0xe5: "nz", 0xe7: "nbe", 0xed: "nl", 0xef: "nle"}
+
+func replacer(old, new string) func(*decode.Inst, string) string {
+	return func(_ *decode.Inst, text string) string { return strings.Replace(text, old, new, 1) }
+}
+
+func isOpcode(enc Encoding, m Map, opcodes ...byte) func(Detail) bool {
+	return func(d Detail) bool {
+		return d.Encoding() == enc && d.Map() == m && bytes.IndexByte(opcodes, d.Opcode()) >= 0
+	}
+}
+
+var knownDifferences = []knownDifference{
+	{
+		"2.41 and later write the count of a shift by one",
+		isOpcode(EncLegacy, MapOneByte, 0xd0, 0xd1),
+		replacer("$1,", ""),
+	},
+	{
+		"2.42 and later name conditions as in other instructions",
+		isOpcode(EncVEX3, Map0F38, 0xe3, 0xe4, 0xe5, 0xe7, 0xed, 0xef),
+		func(inst *decode.Inst, text string) string {
+			_, operands, _ := strings.Cut(text, "xadd")
+			return "cmp" + oldConditions[DetailOf(inst).Opcode()] + "xadd" + operands
+		},
+	},
+	{
+		"2.40 does not cut an EIP-relative address to 32 bits",
+		func(d Detail) bool { return d.Prefixes()&Prefix67 != 0 && d.Mod() == 0 && d.RM() == 5 },
+		func(inst *decode.Inst, text string) string {
+			before, _, _ := strings.Cut(text, " # ")
+			return fmt.Sprintf("%s # %#x", before, uint64(int32(inst.Target)))
+		},
+	},
+	{
+		"2.40 gives the destination of a move between registers the vector length",
+		func(d Detail) bool { return d.Map() == Map0F && d.Opcode() == 0x11 && d.PP() >= 2 && d.Mod() == 3 },
+		func(inst *decode.Inst, text string) string {
+			i := strings.LastIndex(text, "%xmm")
+			return text[:i+1] + string("xyz"[DetailOf(inst).VectorLength()]) + text[i+2:]
+		},
+	},
+	{
+		"2.40 calls rounding that has no effect bad",
+		isOpcode(EncEVEX, Map0F, 0x2a, 0x7b),
+		func(inst *decode.Inst, text string) string {
+			if d := DetailOf(inst); d.W() == 0 && d.PP() == 3 {
+				return strings.Replace(text, "-sae}", "-bad}", 1)
+			}
+			return text
+		},
+	},
+	{
+		"2.40 names the predicates 2 and 3, of which bit 4 is the second's",
+		func(d Detail) bool { return d.Map() == Map0F3A && d.Opcode() == 0x44 },
+		func(inst *decode.Inst, text string) string {
+			switch inst.Raw[inst.Fields.Imm] {
+			case 2:
+				return strings.Replace(text, "qdq $0x2,", "lqhqdq ", 1)
+			case 3:
+				return strings.Replace(text, "qdq $0x3,", "hqhqdq ", 1)
+			}
+			return text
+		},
+	},
+	{
+		"2.40 writes {evex} though VEX has no such form",
+		isOpcode(EncEVEX, Map0F38, 0x16),
+		func(inst *decode.Inst, text string) string { return "{evex} " + text },
+	},
+	{
+		"2.40 writes no {evex} though VEX has such a form",
+		isOpcode(EncEVEX, Map0F38, 0x45, 0x46, 0x47),
+		replacer("{evex} ", ""),
+	},
+}
+
+// sameAsObjdump reports whether text is what objdump 2.40 writes, but for the
+// known differences.
+func sameAsObjdump(inst *decode.Inst, text, want string) (same bool, why string) {
+	if text == want {
+		return true, ""
+	}
+	d := DetailOf(inst)
+	for _, k := range knownDifferences {
+		if k.holds(d) && k.revise(inst, text) == want {
+			return true, k.why
+		}
+	}
+	return false, ""
+}
+
+// TestText compares whole texts with those of objdump 2.40: instructions of
+// real programs, and at least one for each name, operand kind and vector length
+// from random encodings.
+func TestText(t *testing.T) {
+	for _, name := range []string{"legacy", "vector"} {
+		t.Run(name, func(t *testing.T) {
+			rows, err := refdata.Rows(filepath.Join("testdata", "text-"+name+".tsv.gz"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			differ := map[string]int{}
+			for i, row := range rows {
+				inst, text := decodeText(t, row[0], 0x401000+uint64(i)*32, nil)
+				same, why := sameAsObjdump(&inst, text, row[1])
+				if !same {
+					t.Errorf("%s: %q, objdump %q", row[0], text, row[1])
+				}
+				if why != "" {
+					differ[why]++
+				}
+			}
+			for why, n := range differ {
+				t.Logf("%d of %d: %s", n, len(rows), why)
+			}
+		})
+	}
+}
+
+// prefixWords are words in front of a name.
+var prefixWords = strings.Fields("lock rep repz repnz data16 addr32 cs ds es ss fs gs notrack bnd xacquire xrelease {vex} {evex}")
+
+// mnemonicOf returns the prefixes and the name of an instruction, joined by +.
+func mnemonicOf(text string) string {
+	words := strings.Fields(text)
+	n := 0
+	for n < len(words)-1 && (strings.HasPrefix(words[n], "rex") || contains(prefixWords, words[n])) {
+		n++
+	}
+	return strings.Join(words[:n+1], "+")
+}
+
+func contains(list []string, s string) bool {
+	for _, e := range list {
+		if e == s {
+			return true
+		}
+	}
+	return false
+}
+
+// TestMnemonics compares the names in the whole list of real instructions with
+// those of GNU objdump 2.44.
+func TestMnemonics(t *testing.T) {
+	for _, row := range referenceRows(t, "amd64-real.tsv.gz") {
+		if row[0] == "f01400" { // data in text: LOCK without memory is no instruction
+			continue
+		}
+		_, text := decodeText(t, row[0], 0x1000, nil)
+		if got := mnemonicOf(text); got != row[2] {
+			t.Errorf("%s: %q is called %s, objdump %s", row[0], text, got, row[2])
+		}
+	}
+}
+
+// TestSweepHasText asks for the text of every instruction in the systematic list.
+func TestSweepHasText(t *testing.T) {
+	for _, row := range referenceRows(t, "amd64-sweep.tsv.gz") {
+		if row[1] == "0" {
+			continue
+		}
+		if _, text := decodeText(t, row[0], 0x1000, nil); text == "" || strings.Contains(text, ".map") || strings.Contains(text, "(bad)") {
+			t.Errorf("%s: %q", row[0], text)
+		}
+	}
+}
+
+// referenceRows returns a list of reference instructions, and skips the test
+// where it is not beside the project.
+func referenceRows(t *testing.T, name string) [][]string {
+	path := filepath.Join("..", "..", "..", "shared", "decode", name)
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("the reference list is absent: ", err)
+	}
+	rows, err := refdata.Rows(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func TestTextAddresses(t *testing.T) {
+	lookup := func(addr uint64) (string, uint64) {
+		if addr >= 0x2000 && addr < 0x3000 {
+			return "vfs_read", 0x2000
+		}
+		return "", 0
+	}
+	for _, test := range []struct{ name, code, want string }{
+		{"call of a function", "e8fb0f0000", "call 0x2000 <vfs_read>"},
+		{"call into a function", "e80b100000", "call 0x2010 <vfs_read+0x10>"},
+		{"call of what has no name", "e8fb1f0000", "call 0x3000"},
+		{"conditional branch", "0f84fa0f0000", "je 0x2000 <vfs_read>"},
+		{"RIP-relative load", "488b0509100000", "mov 0x1009(%rip),%rax # 0x2010 <vfs_read+0x10>"},
+		{"RIP-relative vector", "c5fa6f0508100000", "vmovdqu 0x1008(%rip),%xmm0 # 0x2010 <vfs_read+0x10>"},
+		{"EIP-relative load", "678b0509100000", "mov 0x1009(%eip),%eax # 0x2010 <vfs_read+0x10>"},
+		{"absolute address", "488b042500200000", "mov 0x2000,%rax"},
+		{"immediate", "48c7c000200000", "mov $0x2000,%rax"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if _, got := decodeText(t, test.code, 0x1000, lookup); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestTextOfGaps(t *testing.T) {
+	gaps := decode.Sweep(ISA{}, nil, []byte{0x06, 0x90, 0x0f}, 0x1000)
+	var got []string
+	for i := range gaps {
+		got = append(got, (ISA{}).Text(&gaps[i], nil))
+	}
+	if want := "(bad) nop (bad)"; strings.Join(got, " ") != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := (ISA{}).Text(&decode.Inst{}, nil); got != "(bad)" {
+		t.Errorf("zero value: %q", got)
+	}
+	unnamed := decode.Inst{Len: 6, Detail: uint64(EncEVEX)<<encodingAt | uint64(Map5)<<mapAt | 1<<ppAt | 0x57}
+	if got, want := (ISA{}).Text(&unnamed, nil), "evex.map5.66.w0 0x57"; got != want {
+		t.Errorf("opcode without a name: %q, want %q", got, want)
+	}
+}
+
+// TestNamesTable checks that the generated table is that of its input.
+func TestNamesTable(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "table.go")
+	if text, err := exec.Command("go", "run", "gennames.go", "-o", out).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	want, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile("names_table.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("names_table.go is not what gennames.go makes of names.txt")
+	}
+}
+
+func FuzzText(f *testing.F) {
+	rows, err := refdata.Rows(filepath.Join("testdata", "text-vector.tsv.gz"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for i := 0; i < len(rows); i += 50 {
+		code, err := hex.DecodeString(rows[i][0])
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(code)
+	}
+	lookup := func(addr uint64) (string, uint64) { return "f", addr &^ 0xff }
+	f.Fuzz(func(t *testing.T, data []byte) {
+		insts := decode.Sweep(ISA{}, nil, data, 0x1000)
+		for i := range insts {
+			text := (ISA{}).Text(&insts[i], lookup)
+			if text == "" || strings.Contains(text, ".map") || insts[i].Has(decode.Invalid) != (text == "(bad)") {
+				t.Errorf("%x: %q", insts[i].Bytes(), text)
+			}
+		}
+		var any decode.Inst
+		if _, err := binary.Decode(append(data, make([]byte, 64)...), binary.LittleEndian, &any); err != nil {
+			t.Fatal(err)
+		}
+		if (ISA{}).Text(&any, lookup) == "" {
+			t.Errorf("%+v has no text", any)
+		}
+	})
+}
+
+func BenchmarkText(b *testing.B) {
+	rows, err := refdata.Rows(filepath.Join("testdata", "text-legacy.tsv.gz"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var insts []decode.Inst
+	for _, row := range rows {
+		inst, _ := decodeText(b, row[0], 0x1000, nil)
+		insts = append(insts, inst)
+	}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		(ISA{}).Text(&insts[i], nil)
+		i = (i + 1) % len(insts)
+	}
+}
