@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"xol/classify"
+	"xol/decode"
 	"xol/internal/refdata"
 )
 
@@ -141,6 +142,37 @@ func TestUprobeHazards(t *testing.T) {
 	} {
 		v := uprobeProfile{}.Lone(unhex(t, c.code), 0x401000)
 		if _, got := ids(&v); got != c.hazard {
+			t.Errorf("%s: got %q, want %q; %+v", c.name, got, c.hazard, v)
+		}
+	}
+}
+
+// What REX2 leads, told apart by what the instruction is. Seen: d5 becomes d4.
+func TestUprobeREX2(t *testing.T) {
+	const rex2 = uint64(EncREX2) << encodingAt
+	for _, c := range []struct {
+		name, code string
+		inst       decode.Inst
+		hazard     string
+	}{
+		{"rip-relative", "d5008b0511223344",
+			decode.Inst{Len: 8, Detail: rex2 | 0x8B, PCRel: decode.PCRel{Kind: decode.PCRelMemory, Offset: 4, Width: 32}}, "amd64/uprobe-rex2-broken"},
+		{"register", "d5008bc0", decode.Inst{Len: 4, Detail: rex2 | 0x8B}, ""},
+		{"jmpabs", "d500a11122334455667788", decode.Inst{Len: 11, Detail: rex2 | 0xA1, Flow: decode.FlowJump}, "amd64/uprobe-moved-target"},
+		{"ret", "d500c3", decode.Inst{Len: 3, Detail: rex2 | 0xC3, Flow: decode.FlowReturn}, ""},
+		{"popf", "d5009d", decode.Inst{Len: 3, Detail: rex2 | 0x9D}, ""},
+		{"cmpps", "d580c2c000", decode.Inst{Len: 5, Detail: rex2 | uint64(Map0F)<<mapAt | 0xC2}, "amd64/uprobe-vex-as-return"},
+		{"setge", "d5809dc0", decode.Inst{Len: 4, Detail: rex2 | uint64(Map0F)<<mapAt | 0x9D}, "amd64/uprobe-trap-flag"},
+		{"seto", "d58090c0", decode.Inst{Len: 4, Detail: rex2 | uint64(Map0F)<<mapAt | 0x90}, "amd64/uprobe-vex-as-nop"},
+		{"xchg r16,rax", "d51890", decode.Inst{Len: 3, Detail: rex2 | 0x90}, "amd64/uprobe-xchg-as-nop"},
+		{"nop", "d50090", decode.Inst{Len: 3, Detail: rex2 | 0x90}, ""},
+		{"psubsb", "d580e8c0", decode.Inst{Len: 4, Detail: rex2 | uint64(Map0F)<<mapAt | 0xE8}, "amd64/uprobe-vex-as-call"},
+		{"no instruction", "d50075", decode.Inst{Len: 1, Props: decode.Invalid}, "amd64/uprobe-vex-as-jump"},
+	} {
+		var v classify.Verdict
+		var buf [kernelWindow]byte
+		uprobeProfile{}.judge(&v, window(unhex(t, c.code), 0, &buf), &c.inst)
+		if _, got := ids(&v); got != c.hazard || !v.OK() {
 			t.Errorf("%s: got %q, want %q; %+v", c.name, got, c.hazard, v)
 		}
 	}
