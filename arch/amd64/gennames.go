@@ -60,8 +60,9 @@ var fixedOperands = map[string]string{
 	"1": "opOne,0", "br": "opBndReg,0", "bm": "opBndRM,0", "Sr": "opSegReg,0", "Cr": "opCtrlReg,0", "Dr": "opDebugReg,0",
 	"Kr": "opMaskReg,0", "Kv": "opMaskV,0", "Km": "opMaskRM,0", "Tr": "opTileReg,0", "Tv": "opTileV,0", "Tm": "opTileRM,0",
 	"P": "opMMXReg,0", "Q": "opMMXRM,0", "M": "opRM,sizeA", "*M": "opStarRM,sizeA", "*Es": "opStarRM,sizeS",
-	"XLAT": "opXlat,0", "J": "opTarget,0", "O": "opMoffs,0", "Ib": "opImm,sizeB", "Iw": "opImm,sizeW", "Id": "opImm,sizeD", "Iq": "opImm,sizeQ", "Ib2": "opImm2,sizeB",
-	"Ix": "opImm,sizeV", "Iz": "opImm,sizeV", "Iv": "opImm,sizeV", "Is": "opImm,sizeS", "I4": "opImm4,0",
+	"XLAT": "opXlat,0", "J": "opTarget,0", "O": "opMoffs,0",
+	"Ib": "opImm,sizeB", "Iw": "opImm,sizeW", "Id": "opImm,sizeD", "Iq": "opImm,sizeQ", "Iv": "opImm,sizeV",
+	"Is": "opImm,sizeS", "Ib2": "opImm2,0", "I4": "opImm4,0",
 	"er": "opRounding,0", "sae": "opSAE,0",
 }
 
@@ -313,9 +314,6 @@ func (g *generator) form(line string) (opcode int, f form, err error) {
 	}
 	if len(tokens) == 2 {
 		for _, name := range strings.Split(tokens[1], ",") {
-			if name == "nil" {
-				continue
-			}
 			i, err := g.operand(name)
 			if err != nil {
 				return 0, f, err

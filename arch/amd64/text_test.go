@@ -220,6 +220,71 @@ func referenceRows(t *testing.T, name string) [][]string {
 	return rows
 }
 
+// visitEncodings calls visit with encodings of every opcode map: all prefixes,
+// opcodes and ModRM.reg and rm, operands in registers and memory.
+func visitEncodings(visit func(code []byte)) {
+	heads := [][]byte{}
+	for _, prefix := range []string{"", "66", "f3", "f2", "67"} {
+		for _, rest := range []string{
+			"", "48", "41", "d500", "d508", "d511", "0f", "480f", "410f", "d580", "d588", "d591",
+			"0f38", "480f38", "0f3a", "480f3a", "0f0fc1",
+		} {
+			head, _ := hex.DecodeString(prefix + rest)
+			heads = append(heads, head)
+		}
+	}
+	for m := range byte(11) {
+		for wpp := range byte(8) {
+			w, pp := wpp&1<<7, wpp>>1
+			for _, v := range []byte{0x78, 0x60} {
+				for _, l := range []byte{0, 4} {
+					heads = append(heads, []byte{0xc4, 0xe0 | m, w | v | l | pp}, []byte{0x8f, 0xe0 | m, w | v | l | pp})
+				}
+				// z, L'L, b, V' and aaa; ND and NF in map 4
+				for _, p2 := range []byte{0x08, 0x28, 0x48, 0x18, 0x58, 0x49, 0x0c, 0x1c, 0x00, 0x02} {
+					heads = append(heads, []byte{0x62, 0xf0 | m, w | v | 4 | pp, p2})
+				}
+			}
+		}
+	}
+	for _, head := range heads {
+		for opcode := range 256 {
+			for modRM := range 256 {
+				if mod := modRM >> 6; mod == 0 || mod == 3 {
+					var code [16]byte
+					copy(code[copy(code[:], head):], []byte{byte(opcode), byte(modRM), 0x21})
+					visit(code[:])
+				}
+			}
+		}
+	}
+}
+
+// TestNamesMatchDecoder checks that every instruction has a name and every name
+// an instruction.
+func TestNamesMatchDecoder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("tries some million encodings")
+	}
+	reached := map[*nameForm]bool{}
+	visitEncodings(func(code []byte) {
+		var inst decode.Inst
+		if (ISA{}).Decode(&inst, code, 0x1000) != nil {
+			return
+		}
+		f := findName(&inst, DetailOf(&inst))
+		if f == nil {
+			t.Errorf("%x has no name", inst.Bytes())
+		}
+		reached[f] = true
+	})
+	for i := range nameForms {
+		if f := &nameForms[i]; !reached[f] {
+			t.Errorf("no instruction is %s (mask %#x, want %#x)", f.name, f.mask, f.want)
+		}
+	}
+}
+
 func TestTextAddresses(t *testing.T) {
 	lookup := func(addr uint64) (string, uint64) {
 		if addr >= 0x2000 && addr < 0x3000 {
