@@ -1,43 +1,49 @@
 package image
 
 import (
-	"debug/dwarf"
+	"bytes"
+	"compress/zlib"
 	"debug/elf"
-	"strings"
+	"io"
 )
 
-// dwarf opens the debugging information. That of a relocatable file gets the
-// addresses at which its sections were laid.
-func (im *Image) dwarf() (*dwarf.Data, error) {
-	if im.file == nil || im.sectionNamed(".debug_line") == nil && im.sectionNamed(".zdebug_line") == nil {
-		return nil, errNoDWARF
+// debugSection opens a section of debugging information: .debug_NAME, or
+// .zdebug_NAME as it was once compressed. Where it can be read in place, it
+// is.
+func (im *Image) debugSection(name string) (*io.SectionReader, error) {
+	s, old := im.sectionNamed(".debug_"+name), false
+	if s == nil {
+		s, old = im.sectionNamed(".zdebug_"+name), true
 	}
-	if im.typ != elf.ET_REL {
-		d, err := im.file.DWARF()
-		if err != nil {
-			return nil, &FormatError{What: "damaged DWARF", Err: err}
-		}
-		return d, nil
+	if s == nil || !s.inFile() {
+		return nil, nil
 	}
-	parts := make(map[string][]byte)
-	for i := range im.sections {
-		s := &im.sections[i]
-		if name, ok := strings.CutPrefix(s.name, ".debug_"); ok {
-			data, err := im.contents(s)
-			if err != nil {
-				return nil, err
-			}
-			parts[name] = data
-		}
+	if !old && s.relocated == nil && s.flags&elf.SHF_COMPRESSED == 0 {
+		return io.NewSectionReader(im.r, int64(s.off), int64(s.size)), nil
 	}
-	d, err := dwarf.New(parts["abbrev"], nil, nil, parts["info"], parts["line"], nil, parts["ranges"], parts["str"])
+	b, err := im.contents(s)
+	if err == nil && old {
+		b, err = unzipDebug(b)
+	}
 	if err != nil {
-		return nil, &FormatError{What: "damaged DWARF", Err: err}
+		return nil, err
 	}
-	for _, name := range []string{"addr", "line_str", "str_offsets", "rnglists"} {
-		if err := d.AddSection(".debug_"+name, parts[name]); err != nil {
-			return nil, &FormatError{What: "damaged DWARF", Where: ".debug_" + name, Err: err}
-		}
+	return io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), nil
+}
+
+// unzipDebug decompresses a .zdebug section: "ZLIB", the size, and the data.
+func unzipDebug(b []byte) ([]byte, error) {
+	const header = 12
+	if len(b) < header || string(b[:4]) != "ZLIB" {
+		return nil, &FormatError{What: "cannot decompress", Where: "debugging information"}
 	}
-	return d, nil
+	r, err := zlib.NewReader(bytes.NewReader(b[header:]))
+	if err != nil {
+		return nil, &FormatError{What: "cannot decompress", Where: "debugging information", Err: err}
+	}
+	dst := &sink{limit: maxUnpacked}
+	if err := dst.readAll(r); err != nil {
+		return nil, &FormatError{What: "cannot decompress", Where: "debugging information", Err: err}
+	}
+	return dst.buf, nil
 }

@@ -10,7 +10,6 @@ package image
 import (
 	"debug/elf"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -142,7 +141,7 @@ func Open(r io.ReaderAt, size int64, opt Options) (*Image, error) {
 		im.extents[e] = sync.OnceValues(func() ([]Function, error) { return im.listFunctions(Extent(e)) })
 	}
 	im.marks = sync.OnceValues(im.readMarks)
-	im.lines = newLineTable(im.dwarf)
+	im.lines = newLineTable(im.debugSection, im.order, func(addr uint64) bool { return im.textAt(addr) >= 0 })
 	return im, nil
 }
 
@@ -218,5 +217,3 @@ func (im *Image) ABI() int {
 func (im *Image) Line(addr uint64) (file string, line int, ok bool) {
 	return im.lines.line(addr)
 }
-
-var errNoDWARF = errors.New("the file has no DWARF lines")
