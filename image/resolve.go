@@ -135,11 +135,12 @@ func splitLine(s string) (file string, line int, ok bool) {
 // name, of the first of these kinds that has it.
 func (im *Image) named(t *symtab, name string) []uint64 {
 	var addrs []uint64
-	for _, i := range t.find(name) {
-		if s := &t.syms[i]; !s.external() {
+	t.each(name, func(s *symbol) bool {
+		if !s.external() {
 			addrs = append(addrs, s.addr)
 		}
-	}
+		return true
+	})
 	if len(addrs) > 0 {
 		return addrs
 	}
@@ -292,12 +293,9 @@ func (im *Image) Symbolize(addr uint64) (name string, base uint64) {
 }
 
 func (im *Image) symbolize(addr uint64) (name string, base uint64) {
-	if im.textAt(addr) >= 0 {
-		if fns, err := im.Functions(im.ownExtent()); err == nil {
-			if f := functionAt(fns, addr); f != nil {
-				return f.Name, f.Addr
-			}
-		}
+	below := im.functionBelow(addr)
+	if below != nil && addr < below.End() {
+		return below.Name, below.Addr
 	}
 	t, err := im.symbols()
 	if err != nil {
@@ -307,10 +305,32 @@ func (im *Image) symbolize(addr uint64) (name string, base uint64) {
 	if s == nil {
 		return im.symbolizeExternal(t, addr)
 	}
-	if name, base, ok := im.nearestBelow(t, addr, s); ok {
+	name, base, ok := im.nearestBelow(t, addr, s)
+	switch {
+	case below != nil && (!ok || below.Addr > base):
+		return below.Name, below.Addr
+	case ok:
 		return name, base
 	}
 	return s.name, s.addr
+}
+
+// functionBelow returns the last function of addr's range of text that starts
+// at addr or below, or nil.
+func (im *Image) functionBelow(addr uint64) *Function {
+	text := im.textAt(addr)
+	if text < 0 {
+		return nil
+	}
+	fns, err := im.Functions(im.ownExtent())
+	if err != nil {
+		return nil
+	}
+	i := sort.Search(len(fns), func(i int) bool { return fns[i].Addr > addr }) - 1
+	if i < 0 || fns[i].Addr < im.text[text].Addr {
+		return nil
+	}
+	return &fns[i]
 }
 
 // nearestBelow returns the preferred one of the symbols nearest to addr.

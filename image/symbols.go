@@ -407,24 +407,24 @@ func (t *symtab) indexNames() *nameIndex {
 	return x
 }
 
-// find returns the indices of all symbols of that name, by address.
-func (t *symtab) find(name string) []uint32 {
+// each calls f with all symbols of that name, by address, until it returns
+// false.
+func (t *symtab) each(name string, f func(s *symbol) bool) {
 	x := t.byName()
-	var found []uint32
 	for i := x.heads[maphash.String(x.seed, name)&uint64(len(x.heads)-1)]; i != 0; i = x.next[i-1] {
-		if t.name(&t.syms[i-1]) == name {
-			found = append(found, i-1)
+		if s := &t.syms[i-1]; t.name(s) == name && !f(s) {
+			return
 		}
 	}
-	return found
 }
 
 // address returns the address of the first symbol of that name.
-func (t *symtab) address(name string) (uint64, bool) {
-	if found := t.find(name); len(found) > 0 {
-		return t.syms[found[0]].addr, true
-	}
-	return 0, false
+func (t *symtab) address(name string) (addr uint64, ok bool) {
+	t.each(name, func(s *symbol) bool {
+		addr, ok = s.addr, true
+		return false
+	})
+	return addr, ok
 }
 
 // isMapping reports whether a symbol marks where code and data start in text:

@@ -1,0 +1,173 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestResolve(t *testing.T) {
+	im := fixture(t, "functions.amd64") // .text at 0x401000, at 0x1000 in the file
+	for _, tc := range []struct{ name, place, want string }{
+		{"function", "sized", "0x401010 sized+0"},
+		{"other name of a function", "sized_alias", "0x401010 sized+0"},
+		{"offset", "sized+0x2", "0x401012 sized+2"},
+		{"decimal offset", "outer+3", "0x401033 inner+2"},
+		{"label", "label_inside", "0x401012 sized+2"},
+		{"two local functions", "last", "0x401060 last+0, 0x401080 last+0"},
+		{"offset from two", "last+1", "0x401061 last+1, 0x401081 last+1"},
+		{"address", "0x401023", "0x401023 unsized+3"},
+		{"file offset", "file:0x1031", "0x401031 inner+0"},
+		{"decimal file offset", "file:4096", "0x401000 _start+0"},
+		{"section", ".text", "0x401000 _start+0"},
+		{"offset from a section", ".text+0x31", "0x401031 inner+0"},
+		{"function without a symbol", ".text+0x50", "0x401050 .text+0x50+0"},
+		{"data in text", "table", "0x401040 table+0"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			places, err := im.Resolve(tc.place)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, p := range places {
+				got = append(got, fmt.Sprintf("%#x %s+%d", p.Addr, p.Symbol, p.Offset))
+			}
+			if got := strings.Join(got, ", "); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestResolveErrors(t *testing.T) {
+	im := fixture(t, "functions.amd64")
+	for _, tc := range []struct{ name, place, want string }{
+		{"nothing", "", `"" is not a place: it is empty (places: symbol, symbol+0x1c, 0x1000, file:0x1000, source.c:123)`},
+		{"bad address", "0x40zz", `"0x40zz" is not a place: the address is no hexadecimal number of 64 bits (places: symbol, symbol+0x1c, 0x1000, file:0x1000, source.c:123)`},
+		{"bad file offset", "file:x", `"file:x" is not a place: the file offset is no number (places: symbol, symbol+0x1c, 0x1000, file:0x1000, source.c:123)`},
+		{"letters swapped", "szied", `no symbol "szied" (similar: sized)`},
+		{"letter missing", "elsewere+4", `no symbol "elsewere" (similar: elsewhere)`},
+		{"letter added", "innner", `no symbol "innner" (similar: inner)`},
+		{"nothing similar", "completely_different_name", `no symbol "completely_different_name"`},
+		{"address of a header", "0x400010", `0x400010 is not in text; text is 0x401000–0x401082`},
+		{"address of data", "0x402000", `0x402000 is not in text but in section .eh_frame; text is 0x401000–0x401082`},
+		{"symbol outside text", "_end", `_end is not in text; text is 0x401000–0x401082`},
+		{"offset behind text", "sized+0x100", `sized+0x100 is not in text; text is 0x401000–0x401082`},
+		{"file offset of a header", "file:0x10", `file:0x10 is not in text; text is 0x401000–0x401082`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			places, err := im.Resolve(tc.place)
+			if err == nil {
+				t.Fatalf("got %+v, want an error", places)
+			}
+			if err.Error() != tc.want {
+				t.Errorf("got  %s\nwant %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestErrorTypes(t *testing.T) {
+	im := fixture(t, "functions.amd64")
+	_, err := im.Resolve("szied")
+	var notFound *SymbolNotFoundError
+	if !errors.As(err, &notFound) || notFound.Name != "szied" || !slices.Equal(notFound.Nearest, []string{"sized"}) {
+		t.Errorf("got %#v", err)
+	}
+	_, err = im.Code(nil, 0x400000, 4)
+	var notText *NotTextError
+	if !errors.As(err, &notText) || notText.Addr != 0x400000 {
+		t.Errorf("got %#v", err)
+	}
+	if _, err = im.Code(nil, 0x401080, 3); !errors.As(err, &notText) || notText.Addr != 0x401082 {
+		t.Errorf("beyond the end of text: got %v", err)
+	}
+}
+
+func TestMatch(t *testing.T) {
+	im := fixture(t, "functions.amd64")
+	for _, tc := range []struct{ pattern, want string }{
+		{"sized", "sized"},
+		{"sized_alias", "sized"},
+		{"*sized", "sized unsized"},
+		{"?nsized", "unsized"},
+		{"[os]*", "sized outer"},
+		{"[^a-t]*", "_start unsized .text+0x50"},
+		{"*e*e*", "elsewhere"},
+		{".text*", ".text+0x50"},
+		{"last", "last last"},
+	} {
+		t.Run(tc.pattern, func(t *testing.T) {
+			fns, err := im.Match(ExtentSymbol, tc.pattern)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range fns {
+				got = append(got, f.Name)
+			}
+			if got := strings.Join(got, " "); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+	_, err := im.Match(ExtentSymbol, "*szied*")
+	var notFound *SymbolNotFoundError
+	if !errors.As(err, &notFound) || !slices.Contains(notFound.Nearest, "sized") {
+		t.Errorf("no match: got %v", err)
+	}
+}
+
+func TestSymbolize(t *testing.T) {
+	for _, tc := range []struct {
+		file string
+		addr uint64
+		want string
+	}{
+		{"functions.amd64", 0x401013, "sized+3"},
+		{"functions.amd64", 0x401055, ".text+0x50+5"}, // padding behind the function .text+0x50
+		{"functions.amd64", 0x402004, ".eh_frame+4"},
+		{"functions.amd64", 0x10, "+16"},
+		{"relocs.amd64.o", 0x100328, "data+8"},
+		{"relocs.amd64.o", 0x101010, "external_data+0"},
+		{"relocs.ppc64.o", 0x100214, "other+4"},
+	} {
+		t.Run(fmt.Sprintf("%s %#x", tc.file, tc.addr), func(t *testing.T) {
+			name, base := fixture(t, tc.file).Symbolize(tc.addr)
+			if got := fmt.Sprintf("%s+%d", name, tc.addr-base); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestFileOffset(t *testing.T) {
+	im := fixture(t, "functions.amd64")
+	if off, ok := im.FileOffset(0x401013); !ok || off != 0x1013 {
+		t.Errorf("got %#x, %v", off, ok)
+	}
+	if off, ok := im.FileOffset(0x400013); ok {
+		t.Errorf("outside all sections: got %#x", off)
+	}
+}
+
+func TestDistance(t *testing.T) {
+	var d distance
+	for _, tc := range []struct {
+		a, b string
+		want int
+	}{
+		{"vfs_read", "vfs_read", 0}, {"vfs_raed", "vfs_read", 1}, {"vfs_red", "vfs_read", 1},
+		{"vfs_reads", "vfs_read", 1}, {"vfs_write", "vfs_read", 4}, {"", "abc", 3}, {"abc", "", 3},
+	} {
+		if got := d.between(tc.a, tc.b, 10); got != tc.want {
+			t.Errorf("%q to %q: got %d, want %d", tc.a, tc.b, got, tc.want)
+		}
+		if got := d.between(tc.a, tc.b, 1); min(got, 2) != min(tc.want, 2) {
+			t.Errorf("%q to %q, at most 1: got %d", tc.a, tc.b, got)
+		}
+	}
+}
