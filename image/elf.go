@@ -74,6 +74,7 @@ func (o byteOrder) put64(b []byte, v uint64) {
 // A file without section headers has one for each segment that is loaded.
 type section struct {
 	name  string
+	index int
 	typ   elf.SectionType
 	flags elf.SectionFlag
 	addr  uint64
@@ -178,7 +179,7 @@ func (im *Image) takeSections(f *elf.File) {
 	im.sections = make([]section, len(f.Sections))
 	for i, s := range f.Sections {
 		im.sections[i] = section{
-			name: s.Name, typ: s.Type, flags: s.Flags, addr: s.Addr,
+			name: s.Name, index: i, typ: s.Type, flags: s.Flags, addr: s.Addr,
 			size: s.FileSize, off: s.Offset, align: s.Addralign, link: s.Link, info: s.Info,
 		}
 	}
@@ -203,12 +204,20 @@ func (im *Image) takeSegments(f *elf.File) {
 }
 
 // checkSections finds out whether the sections lie within the file and the
-// address space.
+// address space. Together they may not be much larger than the file, as
+// sections are that share their bytes: all that is read is read once for each.
 func (im *Image) checkSections() error {
+	total := uint64(0)
 	for i := range im.sections {
 		s := &im.sections[i]
 		if s.inFile() && !im.holds(s.off, s.size) {
 			return truncated("section " + s.name)
+		}
+		if s.inFile() {
+			total += s.size
+		}
+		if total > 2*uint64(im.size) {
+			return &FormatError{What: "sections overlap", Where: "section " + s.name}
 		}
 		if s.alloc() && s.addr+s.size < s.addr {
 			return &FormatError{What: "section goes beyond the end of the address space", Where: "section " + s.name}

@@ -268,7 +268,7 @@ func (w *worklist) isData(addr uint64) bool {
 // skipPadding returns the address of the first byte in [lo, hi) that is not
 // padding.
 func (w *worklist) skipPadding(text int, lo, hi uint64) uint64 {
-	const chunk = 4096
+	const chunk = 256
 	for lo < hi {
 		n := min(hi-lo, chunk)
 		code, err := w.im.Code(w.buf, lo, n)

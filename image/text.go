@@ -117,7 +117,7 @@ func (im *Image) rawContents(s *section) ([]byte, error) {
 	if !s.inFile() {
 		return nil, nil
 	}
-	if s.flags&elf.SHF_COMPRESSED != 0 {
+	if s.flags&elf.SHF_COMPRESSED != 0 && !s.alloc() {
 		return im.decompressed(s)
 	}
 	b := make([]byte, s.size)
@@ -125,16 +125,11 @@ func (im *Image) rawContents(s *section) ([]byte, error) {
 }
 
 func (im *Image) decompressed(s *section) ([]byte, error) {
-	for i := range im.sections {
-		if &im.sections[i] == s && im.file != nil {
-			b, err := im.file.Sections[i].Data()
-			if err != nil {
-				return nil, &FormatError{What: "cannot decompress", Where: "section " + s.name, Err: err}
-			}
-			return b, nil
-		}
+	b, err := im.file.Sections[s.index].Data()
+	if err != nil {
+		return nil, &FormatError{What: "cannot decompress", Where: "section " + s.name, Err: err}
 	}
-	return nil, nil
+	return b, nil
 }
 
 // FileOffset returns where in the ELF file the byte at addr stands. Of a

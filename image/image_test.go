@@ -1,0 +1,283 @@
+package image
+
+import (
+	"bytes"
+	"cmp"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"xol/place"
+)
+
+// fixtureFiles are all ELF files of testdata/elf.
+func fixtureFiles(t testing.TB) map[string][]byte {
+	t.Helper()
+	files := make(map[string][]byte)
+	paths, err := filepath.Glob(filepath.Join("testdata", "elf", "*64*"))
+	if err != nil || len(paths) == 0 {
+		t.Fatal("no fixtures", err)
+	}
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[filepath.Base(path)] = b
+	}
+	return files
+}
+
+// exercise calls all that reads the file, and checks what must hold of any
+// file whatever it contains. It returns the first error.
+func exercise(t testing.TB, file []byte, opt Options) error {
+	t.Helper()
+	im, err := Open(bytes.NewReader(file), int64(len(file)), opt)
+	if err != nil {
+		return err
+	}
+	defer im.Close()
+	_, _, _, _ = im.Machine(), im.ByteOrder(), im.ABI(), im.Format()
+	for _, e := range []Extent{ExtentSymbol, ExtentNext} {
+		fns, ferr := im.Functions(e)
+		checkFunctions(t, im, fns)
+		err = errors.Join(err, ferr)
+	}
+	marks, merr := im.Marks()
+	if !slices.IsSortedFunc(marks, func(a, b place.Mark) int { return cmp.Compare(a.Addr, b.Addr) }) {
+		t.Error("marks are not sorted")
+	}
+	err = errors.Join(err, merr)
+	for _, r := range im.Text() {
+		code, cerr := im.Code(nil, r.Addr, min(r.Size, 1<<16))
+		if cerr == nil && uint64(len(code)) != min(r.Size, 1<<16) {
+			t.Errorf("%d bytes of code at %#x, want %d", len(code), r.Addr, r.Size)
+		}
+		err = errors.Join(err, cerr)
+		im.Symbolize(r.Addr)
+		im.Symbolize(r.End())
+		im.FileOffset(r.Addr)
+		im.Line(r.Addr)
+	}
+	for _, place := range []string{"_start", "entry+4", "file:0x1000", "0x401000", "functions.S:31", ".text", "x::y"} {
+		im.Resolve(place)
+	}
+	im.Match(ExtentNext, "*a?[b-z]*")
+	return err
+}
+
+func checkFunctions(t testing.TB, im *Image, fns []Function) {
+	t.Helper()
+	end := uint64(0)
+	for i := range fns {
+		f := &fns[i]
+		if f.Size == 0 || f.Addr < end || f.End() < f.Addr {
+			t.Errorf("function %q: %#x, %d bytes, behind %#x", f.Name, f.Addr, f.Size, end)
+		}
+		if text := im.textAt(f.Addr); text < 0 || text != im.textAt(f.End()-1) {
+			t.Errorf("function %q is not in text", f.Name)
+		}
+		end = f.End()
+	}
+}
+
+// TestFixtures finds nothing wrong in files that are right.
+func TestFixtures(t *testing.T) {
+	for name, file := range fixtureFiles(t) {
+		if err := exercise(t, file, Options{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestCutOff cuts files off everywhere.
+func TestCutOff(t *testing.T) {
+	for name, file := range fixtureFiles(t) {
+		step := 1 + len(file)/60
+		cuts := boundaries(t, file)
+		for n := 0; n < len(file); n += step {
+			cuts = append(cuts, n)
+		}
+		for _, n := range cuts {
+			err := exercise(t, file[:n], Options{})
+			if n < ehdrSize && err == nil {
+				t.Errorf("%s: no error when cut off after %d bytes", name, n)
+			}
+			if err != nil && strings.ContainsAny(err.Error(), "\n") {
+				t.Errorf("%s, cut off after %d bytes: more than one line: %v", name, n, err)
+			}
+		}
+	}
+}
+
+// boundaries returns where the headers and sections of a file start and end,
+// and the bytes beside.
+func boundaries(t *testing.T, file []byte) []int {
+	t.Helper()
+	f, err := elf.NewFile(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cuts []int
+	at := func(off uint64) {
+		for _, n := range []int{int(off) - 1, int(off), int(off) + 1} {
+			if n >= 0 && n < len(file) {
+				cuts = append(cuts, n)
+			}
+		}
+	}
+	at(ehdrSize)
+	shoff := f.ByteOrder.Uint64(file[40:])
+	for i, s := range f.Sections {
+		at(s.Offset)
+		at(s.Offset + s.FileSize)
+		at(shoff + uint64(i)*shdrSize)
+	}
+	for i := range f.Progs {
+		at(ehdrSize + uint64(i)*phdrSize)
+	}
+	return cuts
+}
+
+// edit returns a copy of a file with a value of 2, 4 or 8 bytes, as the
+// length of mask says, put at off.
+func edit(file []byte, off int, size int, value uint64) []byte {
+	file = slices.Clone(file)
+	switch size {
+	case 2:
+		binary.LittleEndian.PutUint16(file[off:], uint16(value))
+	case 4:
+		binary.LittleEndian.PutUint32(file[off:], uint32(value))
+	case 8:
+		binary.LittleEndian.PutUint64(file[off:], value)
+	}
+	return file
+}
+
+// shdr returns the offset of a field in the header of a section.
+func shdr(t *testing.T, file []byte, section string, field int) int {
+	t.Helper()
+	f, err := elf.NewFile(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range f.Sections {
+		if s.Name == section {
+			return int(binary.LittleEndian.Uint64(file[40:])) + i*shdrSize + field
+		}
+	}
+	t.Fatalf("no section %s", section)
+	return 0
+}
+
+// Offsets of fields in a section header.
+const (
+	shOffset = 24
+	shSize   = 32
+	shLink   = 40
+	shInfo   = 44
+	shAlign  = 48
+)
+
+func TestBadInput(t *testing.T) {
+	good, err := os.ReadFile(filepath.Join("testdata", "elf", "functions.amd64"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	object, err := os.ReadFile(filepath.Join("testdata", "elf", "relocs.amd64.o"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wide := edit(edit(good, 60, 2, 0), int(binary.LittleEndian.Uint64(good[40:]))+shSize, 8, 1<<40)
+	relas := shdr(t, object, ".rela.text", shOffset)
+	firstRela := int(binary.LittleEndian.Uint64(object[relas:]))
+	for _, tc := range []struct {
+		name string
+		file []byte
+		want string
+	}{
+		{"empty", nil, "the file is empty"},
+		{"text", []byte("#!/bin/sh\n"), "not an ELF file, and no packed kernel or module either"},
+		{"magic number only", good[:4], "the file is cut off (ELF header)"},
+		{"32-bit", edit(good, 4, 2, 0x0101), "not a 64-bit ELF file; only 64-bit ones are supported"},
+		{"core file", edit(good, 16, 2, uint64(elf.ET_CORE)), "ELF type ET_CORE is not supported (supported: ET_EXEC, ET_DYN, ET_REL)"},
+		{"section headers outside", edit(good, 40, 8, 1<<40), "the file is cut off (section headers at 0x10000000000)"},
+		{"program headers outside", edit(good, 32, 8, 1<<62), "the file is cut off (program headers at 0x4000000000000000)"},
+		{"too many program headers", edit(good, 56, 2, 0xffff), "the file is cut off (program headers at 0x40)"},
+		{"too many section headers", wide, "the file is cut off (headers)"},
+		{"section outside", edit(good, shdr(t, good, ".text", shOffset), 8, 1<<40), "the file is cut off (section .text)"},
+		{"section too large", edit(good, shdr(t, good, ".symtab", shSize), 8, 1<<60), "the file is cut off (section .symtab)"},
+		{"section around the address space", edit(edit(good, shdr(t, good, ".text", 16), 8, 1<<64-8), 16, 2, 2), "section goes beyond the end of the address space (section .text)"},
+		{"no string table", edit(good, shdr(t, good, ".symtab", shLink), 4, 1<<31), "no string table (section .symtab)"},
+		{"name outside", edit(good, shdr(t, good, ".strtab", shSize), 8, 4), "name outside the string table (symbol 2 of section .symtab)"},
+		{"bss too large", edit(object, shdr(t, object, ".bss", shSize), 8, 1<<60), "section does not fit into memory (section .bss)"},
+		{"alignment is no power of 2", edit(object, shdr(t, object, ".text", shAlign), 8, 48), "section does not fit into memory (section .text)"},
+		{"relocation outside", edit(object, firstRela, 8, 1<<50), "relocation outside its section (entry 0 of section .rela.text)"},
+		{"relocation without a symbol", edit(object, firstRela+12, 4, 1<<30), "relocation against a symbol that does not exist (entry 0 of section .rela.text)"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			err := exercise(t, tc.file, Options{})
+			runtime.ReadMemStats(&after)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if got, _, _ := strings.Cut(err.Error(), "\n"); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+			if used := after.TotalAlloc - before.TotalAlloc; used > 16<<20 {
+				t.Errorf("%d bytes were allocated", used)
+			}
+		})
+	}
+}
+
+// TestNoSectionHeaders reads a file that has segments only.
+func TestNoSectionHeaders(t *testing.T) {
+	file, err := os.ReadFile(filepath.Join("testdata", "elf", "stripped.amd64"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = edit(edit(edit(file, 40, 8, 0), 60, 2, 0), 62, 2, 0)
+	im, err := Open(bytes.NewReader(file), int64(len(file)), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fns, err := im.Functions(ExtentSymbol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(fns) != 1 || fns[0].Name != "entry" || fns[0].Addr != 0x401000 || fns[0].Source != FromEntry {
+		t.Errorf("got %+v", fns)
+	}
+}
+
+func TestOpenFile(t *testing.T) {
+	if _, err := OpenFile(filepath.Join("testdata", "no such file"), Options{}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing file: %v", err)
+	}
+	if _, err := OpenFile("testdata", Options{}); !errors.Is(err, ErrNotELF) {
+		t.Errorf("folder: %v", err)
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	for _, file := range fixtureFiles(f) {
+		f.Add(file, "")
+	}
+	f.Add(fixtureFiles(f)["stripped.amd64"], "0000000000401000 T _text\n0000000000401010 t sized\n")
+	f.Fuzz(func(t *testing.T, file []byte, symbols string) {
+		var opt Options
+		if symbols != "" {
+			opt.Symbols = strings.NewReader(symbols)
+		}
+		_ = exercise(t, file, opt)
+	})
+}
