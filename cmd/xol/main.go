@@ -1,0 +1,134 @@
+// Command xol answers, for any instruction of an ELF file: may a probe be put
+// here, how would the instruction then be executed, and if not, why not.
+//
+// Each sub-command is in the file of its name and only translates between the
+// command line and the packages that do the work.
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run carries out one command line and returns the exit status.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{in: stdin, out: stdout, err: stderr, color: choiceOf("auto", "always", "never")}
+	root := a.rootCommand()
+	root.SetArgs(append([]string{}, args...)) // cobra takes nil for os.Args
+	return a.exitStatus(root.Execute())
+}
+
+// app is what the sub-commands share: the standard streams and the flags that
+// belong to all of them.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	color    choice
+}
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "xol",
+		Short: "Probe points of ELF files: may an instruction be probed, how, and if not, why not",
+		Long: `xol answers, for any instruction of an amd64, arm64 or ppc64 ELF file: may a
+probe be put here, how would the instruction then be executed, and if not, why
+not and what to do instead.
+
+Exit status: 0 done; 1 done, and the answer is no; 2 could not do it.`,
+		SilenceErrors:      true,
+		SilenceUsage:       true,
+		DisableSuggestions: true, // they take several lines
+		CompletionOptions:  cobra.CompletionOptions{DisableDefaultCmd: true},
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("unknown command %q (xol --help lists them)", args[0])
+			}
+			return nil
+		},
+		RunE: func(*cobra.Command, []string) error {
+			return errors.New("no command given (xol --help lists them)")
+		},
+	}
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	a.color.addTo(root, root.PersistentFlags(), "color", "", "colour the output; auto: on a terminal, unless NO_COLOR is set")
+	root.AddCommand(
+		a.versionCommand(),
+		a.completionCommand(),
+	)
+	for _, cmd := range root.Commands() {
+		cmd.SetFlagErrorFunc(usageError)
+		if check := cmd.Args; check != nil {
+			cmd.Args = func(cmd *cobra.Command, args []string) error {
+				return usageError(cmd, check(cmd, args))
+			}
+		}
+	}
+	return root
+}
+
+// usageError puts the sub-command's name before an error of its flags or
+// arguments, unless it is nil.
+func usageError(cmd *cobra.Command, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", cmd.Name(), err)
+}
+
+// exitError ends the program with a status and without a message: what there
+// is to say has been said.
+type exitError int
+
+const (
+	answerNo exitError = 1 // done, and the answer is no
+	failed   exitError = 2 // reported already
+)
+
+func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// exitStatus reports err, if that is still to be done, and translates it.
+func (a *app) exitStatus(err error) int {
+	if err == nil {
+		return 0
+	}
+	a.report(err)
+	var exit exitError
+	if errors.As(err, &exit) {
+		return int(exit)
+	}
+	return int(failed)
+}
+
+// report writes err as one line to standard error, unless that is done.
+func (a *app) report(err error) {
+	var exit exitError
+	if errors.As(err, &exit) {
+		return
+	}
+	line := strings.Join(strings.Fields(err.Error()), " ")
+	fmt.Fprintf(a.err, "xol: %s\n", line)
+}
+
+// results returns a buffered standard output and the function that flushes it,
+// to be called once with the command's own error.
+func (a *app) results() (*bufio.Writer, func(error) error) {
+	w := bufio.NewWriterSize(a.out, 1<<16)
+	return w, func(err error) error {
+		if flushErr := w.Flush(); flushErr != nil {
+			return fmt.Errorf("standard output: %w", withoutPath(flushErr))
+		}
+		return err
+	}
+}
