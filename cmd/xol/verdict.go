@@ -1,0 +1,99 @@
+package main
+
+import (
+	"xol/classify"
+	"xol/decode"
+)
+
+const (
+	probeOK      = "ok"
+	probeRefused = "refused"
+)
+
+// probeName returns the value of the field probe.
+func probeName(v *classify.Verdict) string {
+	if v.OK() {
+		return probeOK
+	}
+	return probeRefused
+}
+
+// verdictFields encodes what every verdict carries but the hazard, whose place
+// differs between the commands.
+func verdictFields(r *records, v *classify.Verdict) {
+	var rule classify.Rule
+	if v.Rule != nil {
+		rule = *v.Rule
+	}
+	r.str("probe", probeName(v))
+	r.num("errno", int(rule.Errno))
+	r.str("rule", rule.ID)
+	r.str("reason", rule.Reason)
+	r.str("exec", v.Exec.String())
+	r.flag("boost", v.Boost)
+}
+
+func hazardField(r *records, v *classify.Verdict) {
+	text := ""
+	if v.Hazard != nil {
+		text = v.Hazard.Text
+	}
+	r.str("hazard", text)
+}
+
+// pcrelFields encodes the operand that depends on the instruction's address.
+func pcrelFields(r *records, inst *decode.Inst) {
+	r.open("pcrel")
+	r.str("kind", inst.PCRel.Kind.String())
+	r.addr("target", inst.Target)
+	r.num("offset", int(inst.PCRel.Offset))
+	r.num("width", int(inst.PCRel.Width))
+	r.close()
+}
+
+// Widths of the columns of a verdict.
+const (
+	probeWidth = len("EOPNOTSUPP")
+	runsWidth  = len("emulate")
+)
+
+func verdictHeads(t *table) {
+	t.left(probeWidth, "PROBE", bold)
+	t.left(runsWidth, "RUNS", bold)
+}
+
+// verdictCells adds the answer and how the instruction would run.
+func verdictCells(t *table, v *classify.Verdict) {
+	if !v.OK() {
+		t.left(probeWidth, refusalName(v.Rule), red)
+		t.left(runsWidth, "-", dim)
+		return
+	}
+	t.left(probeWidth, probeOK, green)
+	runs := v.Exec.String()
+	if v.Exec == classify.ExecSlot && v.Boost {
+		runs = "boosted"
+	}
+	t.left(runsWidth, runs, plain)
+}
+
+// refusalName returns the name of the rule's error number, or that the probe
+// is refused where no kernel is asked.
+func refusalName(rule *classify.Rule) string {
+	if rule.Errno == 0 {
+		return probeRefused
+	}
+	return rule.Errno.String()
+}
+
+func reasonHead(t *table) { t.left(0, "REASON OR HAZARD", bold) }
+
+// reasonCell adds why the probe is refused, or what goes wrong if it is not.
+func reasonCell(t *table, v *classify.Verdict) {
+	switch {
+	case v.Rule != nil:
+		t.left(0, v.Rule.ID+": "+v.Rule.Reason, plain)
+	case v.Hazard != nil:
+		t.left(0, "hazard: "+v.Hazard.Text, yellow)
+	}
+}
