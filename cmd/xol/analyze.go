@@ -1,0 +1,262 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"xol/analyze"
+	"xol/classify"
+	"xol/image"
+)
+
+// analyzeOptions are the flags of analyze.
+type analyzeOptions struct {
+	patterns        []string // of functions
+	insns           bool
+	symbols         string
+	cpus            int
+	format, profile choice
+	kconfig         kconfig
+}
+
+func (a *app) analyzeCommand() *cobra.Command {
+	opt := analyzeOptions{format: formatChoice(), profile: profileChoice(), kconfig: debianKconfig()}
+	cmd := &cobra.Command{
+		Use:   "analyze [flags] FILE…",
+		Short: "Judge every function of ELF files: what can be probed, how it runs, what is refused and why",
+		Long: `Judge every instruction of ELF files and count the verdicts by function: how many
+instructions there are, how many can be probed, and how these would run (boosted,
+stepped, emulated, through ftrace); how many are refused, and for which reasons;
+how many would be accepted and then executed wrongly (hazards).
+
+Without --profile a Linux kernel or module is judged by linux-6.12, everything
+else by isa. With --insns there is a row for every instruction.
+
+Output formats:
+  table  a table for each FILE, then its totals
+  json   {"file":…,"functions":[…],"totals":{…}}; an array of these for several FILEs
+  jsonl  a line for each function ("kind":"function"), then a line "kind":"totals" for each FILE
+  csv    a line for each function, no totals
+With --insns json is an array, and json, jsonl and csv have rows of instructions
+and nothing else; the field file says which FILE where there are several.`,
+		Example: `  xol analyze /bin/bash
+  xol analyze --func 'vfs_*' --insns -o jsonl vmlinux
+  xol analyze --symbols System.map --func @names.txt vmlinuz`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, files []string) error {
+			if opt.cpus < 0 {
+				return usageError(cmd, fmt.Errorf("%d is no number of CPUs (--cpus)", opt.cpus))
+			}
+			return a.analyze(&opt, files)
+		},
+		DisableFlagsInUseLine: true,
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&opt.patterns, "func", nil, "only functions whose name matches `GLOB`; @FILE has one name or glob per line; repeatable")
+	flags.BoolVar(&opt.insns, "insns", false, "a row for every instruction")
+	flags.StringVar(&opt.symbols, "symbols", "", "take the symbols from a System.map or kallsyms `FILE`")
+	flags.IntVar(&opt.cpus, "cpus", 0, "use `N` CPUs (default all)")
+	opt.format.addTo(cmd, flags, "output", "o", "output format")
+	opt.profile.addTo(cmd, flags, "profile", "", "rules to judge by (default by the kind of file)")
+	opt.kconfig.addTo(cmd, flags)
+	return cmd
+}
+
+// analyze prints the analysis of one file after the other. A file that cannot
+// be analyzed does not keep the others from being.
+func (a *app) analyze(opt *analyzeOptions, files []string) error {
+	patterns, err := a.readPatterns(opt.patterns)
+	if err != nil {
+		return err
+	}
+	symbols, err := a.readSymbols(opt.symbols)
+	if err != nil {
+		return err
+	}
+	w, flush := a.results()
+	list := newListing(w, opt, a.palette(), len(files) > 1)
+	var result error
+	for _, file := range files {
+		err := a.analyzeFile(list, opt, file, symbols, patterns)
+		if _, broken := w.Write(nil); broken != nil {
+			break // the output fails, which flush reports
+		}
+		if err != nil {
+			a.report(err)
+			result = failed
+		}
+	}
+	list.close()
+	return flush(result)
+}
+
+func (a *app) analyzeFile(list listing, opt *analyzeOptions, path string, symbols []byte, patterns []string) error {
+	img, err := a.openImage(path, symbols)
+	if err != nil {
+		return err
+	}
+	defer img.Close()
+	an, err := analyze.New(img, analyze.Options{
+		Profile: opt.profile.value,
+		Kernel:  &opt.kconfig.KernelOptions,
+		Workers: opt.cpus,
+	})
+	if err != nil {
+		return fileError(path, err)
+	}
+	functions, missing := selectFunctions(an, patterns)
+	for _, err := range missing {
+		a.report(fileError(path, err))
+	}
+	err = a.analyzeFunctions(list, &analyzedFile{path, an}, functions)
+	if err == nil && len(missing) > 0 {
+		err = failed
+	}
+	return err
+}
+
+// fileAnalysis is the analysis of one file on its way to the output.
+type fileAnalysis struct {
+	file       *analyzedFile
+	list       listing
+	bar        *progress
+	totals     totals
+	unreadable error // of the first function that could not be read
+}
+
+func (a *app) analyzeFunctions(list listing, file *analyzedFile, functions []image.Function) error {
+	fa := &fileAnalysis{file: file, list: list, bar: a.newProgress(file.path, int64(textSize(functions)))}
+	defer fa.bar.finish()
+	list.begin(file)
+	err := fa.run(functions)
+	list.end(file, &fa.totals)
+	if err == nil {
+		err = fa.unreadable
+	}
+	return err
+}
+
+// largeFunction is the size in bytes from which the rows of a function's
+// instructions are not kept until it is their turn. A kernel has functions with
+// a megabyte of padding, an instruction a byte.
+const largeFunction = 256 << 10
+
+// run judges the functions in parallel, but for the large ones.
+func (fa *fileAnalysis) run(functions []image.Function) error {
+	for len(functions) > 0 {
+		n := slices.IndexFunc(functions, func(f image.Function) bool {
+			return fa.list.rowPerInsn() && f.Size >= largeFunction
+		})
+		if n < 0 {
+			n = len(functions)
+		}
+		err := analyze.Each(context.Background(), fa.file.Analysis, functions[:n], fa.judged, fa.add)
+		if err != nil {
+			return err
+		}
+		if functions = functions[n:]; len(functions) > 0 {
+			if err := fa.large(functions[0]); err != nil {
+				return err
+			}
+			functions = functions[1:]
+		}
+	}
+	return nil
+}
+
+// judged is what becomes of a function: its rows, and what they add to the
+// totals.
+type judged struct {
+	rows    []byte
+	size    uint64
+	summary analyze.Summary
+	err     error
+}
+
+func (fa *fileAnalysis) judged(r *analyze.Result) judged {
+	s := analyze.Summarize(r)
+	return judged{fa.list.encode(fa.file, r, &s), r.Function.Size, s, r.Err}
+}
+
+func (fa *fileAnalysis) add(j judged) error {
+	fa.bar.add(int64(j.size))
+	fa.totals.functions++
+	fa.totals.Merge(&j.summary)
+	if j.err != nil && fa.unreadable == nil {
+		fa.unreadable = fileError(fa.file.path, j.err)
+	}
+	return fa.list.write(j.rows)
+}
+
+// large judges a large function and writes its rows piece by piece.
+func (fa *fileAnalysis) large(f image.Function) error {
+	const piece = 1024
+	r := fa.file.Judge(f)
+	s := analyze.Summarize(r)
+	err := fa.add(judged{nil, f.Size, s, r.Err})
+	part := *r
+	for i := 0; i < len(r.Insts) && err == nil; i += piece {
+		end := min(i+piece, len(r.Insts))
+		part.Insts, part.Verdicts = r.Insts[i:end], r.Verdicts[i:end]
+		err = fa.list.write(fa.list.encode(fa.file, &part, &s))
+	}
+	return err
+}
+
+// selectFunctions returns the functions that match any of the patterns, all of
+// them where there are none, sorted by address; and an error for each pattern
+// that matches none.
+func selectFunctions(an *analyze.Analysis, patterns []string) (selected []image.Function, missing []error) {
+	if len(patterns) == 0 {
+		return an.Functions(), nil
+	}
+	extent := image.ExtentSymbol
+	if an.Profile.Name() == classify.Linux612 {
+		extent = image.ExtentNext
+	}
+	for _, pattern := range patterns {
+		matches, err := an.Image.Match(extent, pattern)
+		if err != nil {
+			missing = append(missing, err)
+		}
+		selected = append(selected, matches...)
+	}
+	slices.SortFunc(selected, func(a, b image.Function) int { return cmp.Compare(a.Addr, b.Addr) })
+	return slices.CompactFunc(selected, func(a, b image.Function) bool { return a.Addr == b.Addr }), missing
+}
+
+// textSize returns the bytes of text in functions.
+func textSize(functions []image.Function) uint64 {
+	n := uint64(0)
+	for i := range functions {
+		n += functions[i].Size
+	}
+	return n
+}
+
+// readPatterns replaces every @FILE by the lines of the file.
+func (a *app) readPatterns(args []string) ([]string, error) {
+	var patterns []string
+	for _, arg := range args {
+		path, isFile := strings.CutPrefix(arg, "@")
+		if !isFile {
+			patterns = append(patterns, arg)
+			continue
+		}
+		data, err := a.readAll(path)
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(string(data)) {
+			if line = strings.TrimSpace(line); line != "" {
+				patterns = append(patterns, line)
+			}
+		}
+	}
+	return patterns, nil
+}

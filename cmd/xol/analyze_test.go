@@ -1,0 +1,117 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestAnalyzeOutputDoesNotDependOnWorkers runs the same analysis on different
+// numbers of CPUs, several at a time.
+func TestAnalyzeOutputDoesNotDependOnWorkers(t *testing.T) {
+	for _, flags := range []string{"", "--insns -o jsonl", "-o json", "-o csv"} {
+		command := "analyze " + flags + " testdata/amd64.elf testdata/kernel.elf testdata/ppc64.elf"
+		want := xol(command, "")
+		if want.status != 0 || want.stdout == "" {
+			t.Fatalf("%s: status %d, %s", command, want.status, want.stderr)
+		}
+		var running sync.WaitGroup
+		for _, cpus := range []string{"1", "2", "3", "16"} {
+			running.Go(func() {
+				if got := xol(command+" --cpus "+cpus, ""); got.stdout != want.stdout {
+					t.Errorf("%s: other output with --cpus %s", command, cpus)
+				}
+			})
+		}
+		running.Wait()
+	}
+}
+
+func TestAnalyzeJSONOfSeveralFiles(t *testing.T) {
+	type file struct {
+		File, Arch, Profile string
+		Functions           []struct {
+			Kind, File, Name string
+			Insts, Refused   int
+		}
+		Totals struct {
+			Functions, Insts, Probeable, Boosted, Stepped, Emulated, Ftrace, Refused int
+			Reasons                                                                  map[string]int
+		}
+	}
+	inv := xol("analyze -o json testdata/amd64.elf testdata/kernel.elf", "")
+	var files []file
+	if err := json.Unmarshal([]byte(inv.stdout), &files); err != nil {
+		t.Fatalf("%v\n%s", err, inv.stdout)
+	}
+	if len(files) != 2 || files[0].Profile != "isa" || files[1].Profile != "linux-6.12" {
+		t.Fatalf("got %+v", files)
+	}
+	for _, f := range files {
+		insts, refused := 0, 0
+		for _, fn := range f.Functions {
+			insts += fn.Insts
+			refused += fn.Refused
+			if fn.File != f.File {
+				t.Errorf("%s is listed under %s", fn.File, f.File)
+			}
+		}
+		sum := f.Totals
+		if len(f.Functions) != sum.Functions || insts != sum.Insts || refused != sum.Refused {
+			t.Errorf("%s: functions sum up to %d instructions, %d refused; totals are %+v", f.File, insts, refused, sum)
+		}
+		if sum.Probeable+sum.Refused != sum.Insts || sum.Boosted+sum.Stepped+sum.Emulated+sum.Ftrace != sum.Probeable {
+			t.Errorf("%s: totals do not add up: %+v", f.File, sum)
+		}
+		reasons := 0
+		for _, n := range sum.Reasons {
+			reasons += n
+		}
+		if reasons != sum.Refused {
+			t.Errorf("%s: %d reasons for %d refusals", f.File, reasons, sum.Refused)
+		}
+	}
+	var single file
+	inv = xol("analyze -o json testdata/amd64.elf", "")
+	if err := json.Unmarshal([]byte(inv.stdout), &single); err != nil {
+		t.Errorf("one file: %v", err)
+	}
+}
+
+// TestAnalyzeGoesOn analyzes the files that it can.
+func TestAnalyzeGoesOn(t *testing.T) {
+	inv := xol("analyze testdata/absent testdata/amd64.elf", "")
+	if inv.status != 2 || !strings.Contains(inv.stdout, "vectors") || !strings.HasPrefix(inv.stderr, "xol: testdata/absent: ") {
+		t.Errorf("status %d, %q\n%s", inv.status, inv.stderr, inv.stdout)
+	}
+	inv = xol("analyze --func nosuch --func vectors testdata/amd64.elf", "")
+	if inv.status != 2 || !strings.Contains(inv.stdout, "vectors") || oneLine(inv.stderr) != "" {
+		t.Errorf("status %d, %q\n%s", inv.status, inv.stderr, inv.stdout)
+	}
+}
+
+// TestAnalyzeSelection names the functions that rows are printed for.
+func TestAnalyzeSelection(t *testing.T) {
+	for _, c := range []struct{ flags, stdin, want string }{
+		{"--func main", "", "main"},
+		{"--func v*", "", "vectors"},
+		{"--func refused --func main --func m?in", "", "main refused"},
+		{"--func @-", "main\n\n  vec*\n", "main vectors"},
+	} {
+		inv := xol("analyze -o jsonl "+c.flags+" testdata/amd64.elf", c.stdin)
+		var names []string
+		for line := range strings.Lines(inv.stdout) {
+			var row struct{ Kind, Name string }
+			if err := json.Unmarshal([]byte(line), &row); err != nil {
+				t.Fatal(err)
+			}
+			if row.Kind == "function" {
+				names = append(names, row.Name)
+			}
+		}
+		if got := strings.Join(names, " "); got != c.want || inv.status != 0 {
+			t.Errorf("%s: %q, want %q; status %d %s", c.flags, got, c.want, inv.status, inv.stderr)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bufio"
+	"strings"
+
+	"xol/analyze"
+	"xol/decode"
+	"xol/image"
+)
+
+// listing prints the results of analyze. For every file begin comes first,
+// then the rows, then end; close comes last of all.
+type listing interface {
+	begin(*analyzedFile)
+	// rowPerInsn says whether a function has a row for each instruction
+	// rather than one for all.
+	rowPerInsn() bool
+	// encode returns the rows of one function. It may be called concurrently.
+	encode(*analyzedFile, *analyze.Result, *analyze.Summary) []byte
+	write(rows []byte) error
+	end(*analyzedFile, *totals)
+	close()
+}
+
+// analyzedFile is a file under analysis.
+type analyzedFile struct {
+	path string
+	*analyze.Analysis
+}
+
+// kind says in two words what the file is.
+func (f *analyzedFile) kind() string {
+	return f.ISA.Name() + " " + f.Image.Kind().String()
+}
+
+// text returns the instruction with names for addresses.
+func (f *analyzedFile) text(inst *decode.Inst) string {
+	if inst.Has(decode.Invalid) {
+		return "(bad)"
+	}
+	return f.ISA.Text(inst, f.Image.Symbolize)
+}
+
+// name returns the function's name, as it was written in C++ and Rust.
+func (f *analyzedFile) name(fn *image.Function) string {
+	if strings.HasPrefix(fn.Name, "_") {
+		if name, base := f.Image.Symbolize(fn.Addr); base == fn.Addr {
+			return name
+		}
+	}
+	return fn.Name
+}
+
+// totals are the counts over all functions of a file.
+type totals struct {
+	analyze.Summary
+	functions int
+}
+
+func newListing(w *bufio.Writer, opt *analyzeOptions, p palette, several bool) listing {
+	switch {
+	case opt.format.value == formatTable:
+		return &tableListing{w: w, palette: p, insns: opt.insns}
+	case opt.insns:
+		return newInsnRecords(w, opt.format.value, several)
+	default:
+		return newFunctionRecords(w, opt.format.value, several)
+	}
+}

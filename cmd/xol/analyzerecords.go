@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bufio"
+	"strconv"
+
+	"xol/analyze"
+	"xol/classify"
+	"xol/decode"
+	"xol/image"
+)
+
+// notOptimized is why there is no verdict on jump optimization.
+const notOptimized = "jump optimization is not analysed"
+
+// insnRecords prints a record for each instruction.
+type insnRecords struct {
+	*stream
+	several bool // files
+}
+
+func newInsnRecords(w *bufio.Writer, format string, several bool) *insnRecords {
+	l := &insnRecords{several: several}
+	l.stream = newStream(w, format, "[", "\n]\n", func(r *records) {
+		l.fields(r, "", new(image.Function), new(decode.Inst), "", new(classify.Verdict))
+	})
+	return l
+}
+
+func (l *insnRecords) rowPerInsn() bool           { return true }
+func (l *insnRecords) begin(*analyzedFile)        {}
+func (l *insnRecords) end(*analyzedFile, *totals) {}
+
+func (l *insnRecords) encode(file *analyzedFile, res *analyze.Result, _ *analyze.Summary) []byte {
+	const perRow = 360 // bytes, about
+	r := records{format: l.format, buf: make([]byte, 0, perRow*len(res.Insts))}
+	for i := range res.Insts {
+		inst := &res.Insts[i]
+		l.fields(&r, file.path, &res.Function, inst, file.text(inst), &res.Verdicts[i])
+	}
+	return r.buf
+}
+
+func (l *insnRecords) fields(r *records, path string, f *image.Function, inst *decode.Inst, text string, v *classify.Verdict) {
+	r.begin()
+	if l.several {
+		r.str("file", path)
+	}
+	r.addr("addr", inst.Addr)
+	r.str("sym", f.Name)
+	r.num("off", int(inst.Addr-f.Addr))
+	r.num("len", int(inst.Len))
+	r.str("text", text)
+	r.str("flow", inst.Flow.String())
+	verdictFields(r, v)
+	optimizeFields(r, v)
+	r.addrOrEmpty("culprit", v.Culprit)
+	hazardField(r, v)
+	r.only(v.MovedTo != 0)
+	r.addr("moved_to", v.MovedTo)
+	r.end()
+}
+
+// optimizeFields encodes what is known about replacing the breakpoint by a
+// jump.
+func optimizeFields(r *records, v *classify.Verdict) {
+	answer, reason := "unknown", notOptimized
+	if !v.OK() {
+		answer, reason = "-", ""
+	}
+	r.str("optimize", answer)
+	r.num("region", 0)
+	r.str("opt_rule", "")
+	r.str("opt_reason", reason)
+}
+
+// functionRecords prints a record for each function and, but for CSV, one with
+// the totals of each file.
+type functionRecords struct {
+	w       *bufio.Writer
+	format  string
+	several bool    // files: in JSON, an array of their objects
+	stream  *stream // of functions; in JSON, of those of the file at hand
+}
+
+func newFunctionRecords(w *bufio.Writer, format string, several bool) *functionRecords {
+	l := &functionRecords{w: w, format: format, several: several}
+	l.array("[\n")
+	return l
+}
+
+// array writes what holds the array of several files together.
+func (l *functionRecords) array(s string) {
+	if l.several && l.format == formatJSON {
+		l.w.WriteString(s)
+	}
+}
+
+func (l *functionRecords) begin(file *analyzedFile) {
+	if l.stream == nil {
+		l.stream = newStream(l.w, l.format, "", "", func(r *records) {
+			l.fields(r, "", new(analyze.Result), new(analyze.Summary))
+		})
+	} else {
+		l.array(",\n")
+	}
+	if l.format == formatJSON {
+		head := records{format: formatJSONL}
+		head.begin()
+		file.fields(&head)
+		head.key("functions")
+		l.stream = newStream(l.w, l.format, string(head.buf)+"[", "\n]", nil)
+	}
+}
+
+func (l *functionRecords) rowPerInsn() bool { return false }
+
+// fields encodes which file was analyzed, and how.
+func (f *analyzedFile) fields(r *records) {
+	r.str("file", f.path)
+	r.str("arch", f.ISA.Name())
+	r.str("profile", f.Profile.Name())
+}
+
+func (l *functionRecords) encode(file *analyzedFile, res *analyze.Result, s *analyze.Summary) []byte {
+	const size = 320 // bytes, about
+	r := records{format: l.format, buf: make([]byte, 0, size)}
+	l.fields(&r, file.path, res, s)
+	return r.buf
+}
+
+func (l *functionRecords) fields(r *records, path string, res *analyze.Result, s *analyze.Summary) {
+	r.begin()
+	r.str("kind", "function")
+	r.only(l.several)
+	r.str("file", path)
+	r.only(true)
+	r.str("name", res.Function.Name)
+	r.addr("addr", res.Function.Addr)
+	r.num("size", int(res.Function.Size))
+	summaryFields(r, s)
+	reasonsField(r, s.Reasons)
+	r.only(res.Err != nil)
+	r.str("error", errorText(res.Err))
+	r.end()
+}
+
+func (l *functionRecords) write(rows []byte) error { return l.stream.write(rows) }
+
+func (l *functionRecords) end(file *analyzedFile, sum *totals) {
+	r := records{format: formatJSONL}
+	switch l.format {
+	case formatJSON:
+		l.stream.close()
+		r.open("totals")
+		totalsFields(&r, sum)
+		r.close()
+		r.buf = append(r.buf, '}')
+	case formatJSONL:
+		r.begin()
+		r.str("kind", "totals")
+		file.fields(&r)
+		totalsFields(&r, sum)
+		r.end()
+	}
+	l.w.Write(r.buf)
+}
+
+func (l *functionRecords) close() {
+	l.array("\n]")
+	if l.format == formatJSON {
+		l.w.WriteString("\n")
+	}
+}
+
+// summaryFields encodes counts of instructions. Those that are probeable are
+// boosted, stepped, emulated or on ftrace sites.
+func summaryFields(r *records, s *analyze.Summary) {
+	r.num("insts", s.Insts)
+	r.num("probeable", s.Probeable)
+	r.num("boosted", s.Boosted)
+	r.num("stepped", s.Slot-s.Boosted)
+	r.num("emulated", s.Emulated)
+	r.num("ftrace", s.Ftrace)
+	r.num("refused", s.Refused)
+	r.num("hazards", s.Hazards)
+	r.num("invalid", s.Invalid)
+	r.str("optimizable", "unknown")
+}
+
+func totalsFields(r *records, sum *totals) {
+	r.num("functions", sum.functions)
+	summaryFields(r, &sum.Summary)
+	r.str("opt_reason", notOptimized)
+	reasonsField(r, sum.Reasons)
+}
+
+// reasonsField encodes how many instructions each rule refuses, the most
+// frequent first: in JSON {"rule":count,…}, in CSV "rule:count …".
+func reasonsField(r *records, reasons []analyze.Reason) {
+	if r.format == formatCSV {
+		var b []byte
+		for i, reason := range reasons {
+			if i > 0 {
+				b = append(b, ' ')
+			}
+			b = append(b, reason.Rule.ID...)
+			b = append(b, ':')
+			b = strconv.AppendInt(b, int64(reason.Count), 10)
+		}
+		r.str("reasons", string(b))
+		return
+	}
+	r.open("reasons")
+	for _, reason := range reasons {
+		r.num(reason.Rule.ID, reason.Count)
+	}
+	r.close()
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"strconv"
+
+	"xol/analyze"
+)
+
+// tableListing prints a table for each file: rows of functions or, with insns,
+// of instructions, and the totals behind them.
+type tableListing struct {
+	w       *bufio.Writer
+	palette palette
+	insns   bool
+	files   int // begun
+}
+
+// countColumns are the columns of numbers in a row of a function. What is
+// probeable is boosted, stepped, emulated or on an ftrace site.
+var countColumns = [...]struct {
+	name  string
+	style style
+	count func(*analyze.Summary) int
+}{
+	{"INSTS", plain, func(s *analyze.Summary) int { return s.Insts }},
+	{"PROBEABLE", plain, func(s *analyze.Summary) int { return s.Probeable }},
+	{"BOOSTED", plain, func(s *analyze.Summary) int { return s.Boosted }},
+	{"STEPPED", plain, func(s *analyze.Summary) int { return s.Slot - s.Boosted }},
+	{"EMULATED", plain, func(s *analyze.Summary) int { return s.Emulated }},
+	{"FTRACE", plain, func(s *analyze.Summary) int { return s.Ftrace }},
+	{"REFUSED", red, func(s *analyze.Summary) int { return s.Refused }},
+	{"HAZARDS", yellow, func(s *analyze.Summary) int { return s.Hazards }},
+}
+
+const (
+	optimizable   = "OPTIMIZABLE"
+	nameWidth     = 36
+	placeWidth    = 36
+	reasonsShown  = 3
+	minCountWidth = 6
+)
+
+func countWidth(name string) int { return max(len(name), minCountWidth) }
+
+func (l *tableListing) begin(file *analyzedFile) {
+	t := &table{palette: l.palette}
+	if l.files++; l.files > 1 {
+		t.end()
+	}
+	t.left(0, file.path, bold)
+	t.left(0, file.kind()+", profile "+file.Profile.Name(), plain)
+	t.end()
+	t.end()
+	if l.insns {
+		insnHeads(t)
+	} else {
+		functionHeads(t)
+	}
+	l.w.Write(t.buf)
+}
+
+func (l *tableListing) rowPerInsn() bool { return l.insns }
+
+func (l *tableListing) encode(file *analyzedFile, res *analyze.Result, s *analyze.Summary) []byte {
+	const functionRow, insnRow = 192, 144 // bytes, about
+	t := &table{palette: l.palette}
+	if l.insns {
+		t.buf = make([]byte, 0, insnRow*len(res.Insts))
+		for i := range res.Insts {
+			insnCells(t, file, res, i)
+		}
+	} else {
+		t.buf = make([]byte, 0, functionRow)
+		functionCells(t, file, res, s)
+	}
+	return t.buf
+}
+
+func functionHeads(t *table) {
+	t.right(addrWidth, "ADDRESS", bold)
+	for i := range countColumns {
+		name := countColumns[i].name
+		t.right(countWidth(name), name, bold)
+	}
+	t.right(len(optimizable), optimizable, bold)
+	t.left(nameWidth, "FUNCTION", bold)
+	t.left(0, "TOP REASONS", bold)
+	t.end()
+}
+
+func functionCells(t *table, file *analyzedFile, res *analyze.Result, s *analyze.Summary) {
+	t.addr(res.Function.Addr)
+	for i := range countColumns {
+		c := &countColumns[i]
+		t.num(countWidth(c.name), c.count(s), c.style)
+	}
+	t.right(len(optimizable), "-", dim)
+	t.left(nameWidth, file.name(&res.Function), plain)
+	if res.Err != nil {
+		t.left(0, res.Err.Error(), red)
+	} else {
+		reasonCells(t, s.Reasons)
+	}
+	t.end()
+}
+
+// reasonCells adds the most frequent reasons to refuse a probe.
+func reasonCells(t *table, reasons []analyze.Reason) {
+	for i, reason := range reasons[:min(len(reasons), reasonsShown)] {
+		if i > 0 {
+			t.buf = append(t.buf, ", "...)
+		}
+		t.buf = append(t.buf, reason.Rule.ID...)
+		t.buf = append(t.buf, ' ')
+		t.buf = strconv.AppendInt(t.buf, int64(reason.Count), 10)
+	}
+}
+
+func insnHeads(t *table) {
+	t.right(addrWidth, "ADDRESS", bold)
+	t.left(placeWidth, "PLACE", bold)
+	verdictHeads(t)
+	t.left(textWidth, "TEXT", bold)
+	reasonHead(t)
+	t.end()
+}
+
+func insnCells(t *table, file *analyzedFile, res *analyze.Result, i int) {
+	inst, v := &res.Insts[i], &res.Verdicts[i]
+	t.addr(inst.Addr)
+	t.left(placeWidth, placeName(file.name(&res.Function), inst.Addr-res.Function.Addr), plain)
+	verdictCells(t, v)
+	t.left(textWidth, file.text(inst), plain)
+	reasonCell(t, v)
+	t.end()
+}
+
+// placeName writes a place as people do: symbol+0x1c.
+func placeName(symbol string, offset uint64) string {
+	if offset == 0 {
+		return symbol
+	}
+	return symbol + "+0x" + strconv.FormatUint(offset, 16)
+}
+
+func (l *tableListing) write(rows []byte) error {
+	_, err := l.w.Write(rows)
+	return err
+}
+
+// totalLine is a line of the totals. What is indented is part of what stands
+// above it.
+type totalLine struct {
+	name  string
+	count int
+	style style
+	note  string
+}
+
+func totalLines(sum *totals) []totalLine {
+	s := &sum.Summary
+	lines := []totalLine{
+		{"functions", sum.functions, plain, ""},
+		{"instructions", s.Insts, plain, ""},
+		{"  probeable", s.Probeable, green, percent(s.Probeable, s.Insts)},
+		{"    boosted", s.Boosted, plain, "the copy may end in a jump back"},
+		{"    stepped", s.Slot - s.Boosted, plain, "the copy is single-stepped, or ends in a breakpoint"},
+		{"    emulated", s.Emulated, plain, ""},
+		{"    ftrace", s.Ftrace, plain, "no breakpoint"},
+		{"    hazards", s.Hazards, yellow, "of the probeable: accepted, and then executed wrongly"},
+		{"  refused", s.Refused, red, percent(s.Refused, s.Insts)},
+	}
+	for _, r := range s.Reasons {
+		lines = append(lines, totalLine{"    " + r.Rule.ID, r.Count, plain, r.Rule.Reason})
+	}
+	return append(lines, totalLine{"gaps", s.Invalid, plain, "where bytes are no instruction"})
+}
+
+func (l *tableListing) end(_ *analyzedFile, sum *totals) {
+	const nameWidth, countWidth = 36, 10
+	t := &table{palette: l.palette}
+	t.end()
+	for _, line := range totalLines(sum) {
+		t.left(nameWidth, line.name, plain)
+		t.num(countWidth, line.count, line.style)
+		t.left(0, line.note, plain)
+		t.end()
+	}
+	t.left(nameWidth, "optimizable", plain)
+	t.right(countWidth, "-", dim)
+	t.left(0, notOptimized, plain)
+	t.end()
+	l.w.Write(t.buf)
+}
+
+func (l *tableListing) close() {}
+
+// percent says what part of all n is.
+func percent(n, all int) string {
+	if all == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%5.1f %%", 100*float64(n)/float64(all))
+}
