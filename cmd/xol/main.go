@@ -65,6 +65,7 @@ Exit status: 0 done; 1 done, and the answer is no; 2 could not do it.`,
 	a.color.addTo(root, root.PersistentFlags(), "color", "", "colour the output; auto: on a terminal, unless NO_COLOR is set")
 	root.AddCommand(
 		a.analyzeCommand(),
+		a.explainCommand(),
 		a.decodeCommand(),
 		a.versionCommand(),
 		a.completionCommand(),

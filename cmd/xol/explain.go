@@ -1,0 +1,284 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"xol/analyze"
+	"xol/classify"
+	"xol/decode"
+	"xol/image"
+	"xol/place"
+)
+
+// explainOptions are the flags of explain.
+type explainOptions struct {
+	symbols         string
+	context         int
+	format, profile choice
+	kconfig         kconfig
+}
+
+func (a *app) explainCommand() *cobra.Command {
+	opt := explainOptions{format: choiceOf(formatTable, formatJSON), profile: profileChoice(), kconfig: debianKconfig()}
+	cmd := &cobra.Command{
+		Use:   "explain [flags] FILE PLACE",
+		Short: "Explain one address: may it be probed, what happens, why, what else could be done",
+		Long: `Explain one address of an ELF file: the instructions around it and the verdict on
+a probe there, with the rule, what stands in the way, the error number and what to
+do instead.
+
+PLACE is symbol, symbol+0x1c, 0xffffffff81000000 (an address), file:0x1040 (an
+offset in the file) or source.c:123 (with DWARF lines).
+
+For a Linux kernel or module the verdicts are those of linux-6.12 and isa, else of
+isa and uprobe-linux-6.12; that of --profile comes first.
+
+Exit status: 1 where the first of these profiles refuses the probe.`,
+		Example: `  xol explain /bin/bash main
+  xol explain vmlinux vfs_read+4
+  xol explain --profile uprobe-linux-6.12 -o json ./a.out main.c:12`,
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: a.completePlace,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if opt.context < 0 {
+				return usageError(cmd, errors.New("--context must not be negative"))
+			}
+			return a.explain(&opt, args[0], args[1])
+		},
+		DisableFlagsInUseLine: true,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&opt.symbols, "symbols", "", "take the symbols from a System.map or kallsyms `FILE`")
+	flags.IntVar(&opt.context, "context", 4, "show `N` instructions before and behind the one asked for")
+	opt.format.addTo(cmd, flags, "output", "o", "output format")
+	opt.profile.addTo(cmd, flags, "profile", "", "rules to judge by first (default by the kind of file)")
+	opt.kconfig.addTo(cmd, flags)
+	return cmd
+}
+
+// completePlace offers the functions of FILE for PLACE.
+func (a *app) completePlace(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	if len(args) > 1 || args[0] == "-" {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	img, err := a.openImage(args[0], nil)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer img.Close()
+	functions, err := img.Match(image.ExtentNext, typed+"*")
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	names := make([]string, len(functions))
+	for i := range functions {
+		names[i] = functions[i].Name
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (a *app) explain(opt *explainOptions, path, where string) error {
+	symbols, err := a.readSymbols(opt.symbols)
+	if err != nil {
+		return err
+	}
+	img, err := a.openImage(path, symbols)
+	if err != nil {
+		return err
+	}
+	defer img.Close()
+	e, err := newExplanation(img, opt, path, where)
+	if err != nil {
+		return fileError(path, err)
+	}
+	w, flush := a.results()
+	if opt.format.value == formatJSON {
+		err = e.writeJSON(w, opt.context)
+	} else {
+		e.writeText(w, a.palette(), opt.context)
+	}
+	if err == nil && !e.answers[0].verdict.OK() {
+		err = answerNo
+	}
+	return flush(err)
+}
+
+// explanation is all that is told about one address.
+type explanation struct {
+	place   string // as it was asked for
+	addr    uint64
+	also    []uint64 // other addresses that the place could mean
+	answers []answer // by profile; at least one
+}
+
+// answer is what one profile says.
+type answer struct {
+	file    *analyzedFile
+	result  *analyze.Result // of the function that holds the address
+	verdict classify.Verdict
+}
+
+func newExplanation(img *image.Image, opt *explainOptions, path, where string) (*explanation, error) {
+	places, err := img.Resolve(where)
+	if err != nil {
+		return nil, err
+	}
+	e := &explanation{place: where, addr: places[0].Addr}
+	for _, p := range places[1:] {
+		e.also = append(e.also, p.Addr)
+	}
+	for _, name := range explainedProfiles(img.Kind(), opt.profile.value) {
+		an, err := analyze.New(img, analyze.Options{Profile: name, Kernel: &opt.kconfig.KernelOptions})
+		if err != nil {
+			return nil, err
+		}
+		f, ok := holder(an, e.addr)
+		if !ok {
+			return nil, fmt.Errorf("%#x is in text, but belongs to no function", e.addr)
+		}
+		res := an.Judge(f)
+		if res.Err != nil {
+			return nil, res.Err
+		}
+		file := &analyzedFile{path, an}
+		e.answers = append(e.answers, answer{file, res, an.Profile.At(&res.Func, e.addr)})
+	}
+	return e, nil
+}
+
+// explainedProfiles returns the profiles that have something to say about a
+// kind of file, first the one that was asked for.
+func explainedProfiles(kind image.Kind, first string) []string {
+	names := []string{classify.ISA, classify.Uprobe612}
+	if analyze.DefaultProfile(kind) == classify.Linux612 {
+		names = []string{classify.Linux612, classify.ISA}
+	}
+	if first == "" {
+		return names
+	}
+	chosen := []string{first}
+	for _, name := range names {
+		if name != first {
+			chosen = append(chosen, name)
+		}
+	}
+	return chosen
+}
+
+// holder returns the function that holds addr, or the one before it where addr
+// stands between two functions.
+func holder(an *analyze.Analysis, addr uint64) (image.Function, bool) {
+	if f, ok := an.FunctionAt(addr); ok {
+		return f, true
+	}
+	functions, err := an.Image.Functions(image.ExtentNext)
+	if err != nil {
+		return image.Function{}, false
+	}
+	i := sort.Search(len(functions), func(i int) bool { return functions[i].Addr > addr }) - 1
+	if i < 0 || addr >= functions[i].End() {
+		return image.Function{}, false
+	}
+	return functions[i], true
+}
+
+// around returns the instructions around the one that holds the address, at
+// most n on either side, and the index of that one; -1 where there is none.
+func (e *explanation) around(n int) (insts []decode.Inst, asked int) {
+	all := e.answers[0].result.Insts
+	i, _ := decode.Find(all, e.addr)
+	if i < 0 {
+		return nil, -1
+	}
+	from := max(0, i-n)
+	return all[from:min(len(all), i+n+1)], i - from
+}
+
+// note is what is told about a place that a table of the file speaks of.
+type note struct {
+	kind place.Kind
+	text string
+}
+
+var (
+	// siteNotes are about single instructions.
+	siteNotes = [...]note{
+		{place.Ftrace, "ftrace site"},
+		{place.JumpLabel, "jump label"},
+		{place.StaticCall, "static call"},
+		{place.Bug, "BUG or WARN"},
+		{place.ExTable, "its fault is handled (exception table)"},
+		{place.ExFixup, "a handled fault goes on here"},
+		{place.Alternative, "patched at boot (alternatives)"},
+		{place.CFIPreamble, "preamble of a control-flow check"},
+		{place.CFITrap, "trap of a control-flow check"},
+		{place.Data, "data"},
+	}
+	// textNotes are about whole pieces of text.
+	textNotes = [...]note{
+		{place.Blacklist, "kprobe blacklist"},
+		{place.EntryText, "entry text"},
+		{place.InitText, "init text"},
+	}
+)
+
+// notes returns those of the notes that apply to [lo, hi).
+func (e *explanation) notes(of []note, lo, hi uint64) []string {
+	var kinds place.Kind
+	for _, m := range e.answers[0].result.Marks {
+		if m.Addr < hi && lo < m.End() {
+			kinds |= m.Kind
+		}
+	}
+	var texts []string
+	for _, n := range of {
+		if kinds&n.kind != 0 {
+			texts = append(texts, n.text)
+		}
+	}
+	return texts
+}
+
+// instNotes returns what is told about one instruction.
+func (e *explanation) instNotes(inst *decode.Inst) []string {
+	notes := e.notes(siteNotes[:], inst.Addr, inst.Next())
+	holds := func(addr uint64) bool { return inst.Addr <= addr && addr < inst.Next() }
+	for i := range e.answers {
+		a := &e.answers[i]
+		if holds(a.verdict.MovedTo) {
+			notes = append(notes, "here the probe is put ("+a.profile()+")")
+		}
+		if holds(a.verdict.Culprit) && !holds(e.addr) {
+			notes = append(notes, "in the way ("+a.profile()+")")
+		}
+	}
+	return notes
+}
+
+func (a *answer) profile() string { return a.file.Profile.Name() }
+
+// source returns the source line of the address, empty where it is not known.
+func (e *explanation) source() string {
+	file, line, ok := e.answers[0].file.Image.Line(e.addr)
+	if !ok {
+		return ""
+	}
+	return file + ":" + strconv.Itoa(line)
+}
+
+// placeOf names an address.
+func (a *answer) placeOf(addr uint64) string {
+	name, base := a.file.Image.Symbolize(addr)
+	if name == "" {
+		return fmt.Sprintf("%#x", addr)
+	}
+	return placeName(name, addr-base)
+}

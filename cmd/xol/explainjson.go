@@ -1,0 +1,144 @@
+package main
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"io"
+
+	"xol/decode"
+)
+
+// The JSON form of an explanation. Names that analyze and decode use too mean
+// the same here.
+type (
+	explanationJSON struct {
+		File     string       `json:"file"`
+		Arch     string       `json:"arch"`
+		Kind     string       `json:"kind"`
+		Place    string       `json:"place"`
+		Addr     address      `json:"addr"`
+		Also     []address    `json:"also,omitempty"` // what else the place could mean
+		Sym      string       `json:"sym"`
+		Off      uint64       `json:"off"`
+		Source   string       `json:"source,omitempty"`
+		Function functionJSON `json:"function"`
+		Notes    []string     `json:"notes,omitempty"` // on the text
+		Inst     *instJSON    `json:"inst,omitempty"`  // the one that holds the address
+		Inside   uint64       `json:"inside"`          // bytes from its start to the address
+		Around   []instJSON   `json:"around"`
+		Profiles []answerJSON `json:"profiles"`
+	}
+	functionJSON struct {
+		Name  string  `json:"name"`
+		Addr  address `json:"addr"`
+		Size  uint64  `json:"size"`
+		Insts int     `json:"insts"`
+	}
+	instJSON struct {
+		Addr   address    `json:"addr"`
+		Off    uint64     `json:"off"`
+		Len    int        `json:"len"`
+		Bytes  string     `json:"bytes"`
+		Text   string     `json:"text"`
+		Flow   string     `json:"flow"`
+		Target *address   `json:"target,omitempty"`
+		PCRel  *pcrelJSON `json:"pcrel,omitempty"`
+		Notes  []string   `json:"notes,omitempty"`
+	}
+	pcrelJSON struct {
+		Kind   string  `json:"kind"`
+		Target address `json:"target"`
+		Offset int     `json:"offset"`
+		Width  int     `json:"width"`
+	}
+	answerJSON struct {
+		Profile  string   `json:"profile"`
+		Probe    string   `json:"probe"`
+		Errno    int      `json:"errno"`
+		Rule     string   `json:"rule"`
+		Reason   string   `json:"reason"`
+		Exec     string   `json:"exec"`
+		Boost    bool     `json:"boost"`
+		Emulator string   `json:"emulator,omitempty"`
+		MovedTo  *address `json:"moved_to,omitempty"`
+		Culprit  *address `json:"culprit,omitempty"`
+		Remedy   string   `json:"remedy,omitempty"`
+		Instead  *address `json:"instead,omitempty"`
+		Hazard   string   `json:"hazard"`
+	}
+)
+
+// address is written as every address is.
+type address uint64
+
+func (a address) MarshalText() ([]byte, error) { return appendAddr(nil, uint64(a)), nil }
+
+// known returns an address, or nil for 0.
+func known(v uint64) *address {
+	if v == 0 {
+		return nil
+	}
+	a := address(v)
+	return &a
+}
+
+// writeJSON writes the explanation as one JSON object.
+func (e *explanation) writeJSON(w io.Writer, context int) error {
+	a := &e.answers[0]
+	f := &a.result.Function
+	out := explanationJSON{
+		File: a.file.path, Arch: a.file.ISA.Name(), Kind: a.file.Image.Kind().String(),
+		Place: e.place, Addr: address(e.addr), Sym: f.Name, Off: e.addr - f.Addr, Source: e.source(),
+		Function: functionJSON{f.Name, address(f.Addr), f.Size, len(a.result.Insts)},
+		Notes:    e.notes(textNotes[:], e.addr, e.addr+1),
+	}
+	for _, addr := range e.also {
+		out.Also = append(out.Also, address(addr))
+	}
+	insts, asked := e.around(context)
+	for i := range insts {
+		out.Around = append(out.Around, e.instJSON(&insts[i]))
+	}
+	if asked >= 0 {
+		out.Inst = &out.Around[asked]
+		out.Inside = e.addr - insts[asked].Addr
+	}
+	for i := range e.answers {
+		out.Profiles = append(out.Profiles, e.answers[i].json())
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(&out)
+}
+
+func (e *explanation) instJSON(inst *decode.Inst) instJSON {
+	a := &e.answers[0]
+	j := instJSON{
+		Addr: address(inst.Addr), Off: inst.Addr - a.result.Function.Addr,
+		Len: int(inst.Len), Bytes: hex.EncodeToString(inst.Bytes()),
+		Text: a.file.text(inst), Flow: inst.Flow.String(), Notes: e.instNotes(inst),
+	}
+	if target, ok := inst.BranchTarget(); ok {
+		j.Target = (*address)(&target)
+	}
+	if p := inst.PCRel; p.Kind != decode.PCRelNone {
+		j.PCRel = &pcrelJSON{p.Kind.String(), address(inst.Target), int(p.Offset), int(p.Width)}
+	}
+	return j
+}
+
+func (a *answer) json() answerJSON {
+	v := &a.verdict
+	j := answerJSON{
+		Profile: a.profile(), Probe: probeName(v), Exec: v.Exec.String(), Boost: v.Boost, Emulator: v.Emulator,
+		MovedTo: known(v.MovedTo), Culprit: known(v.Culprit), Instead: known(v.Instead),
+	}
+	if v.Rule != nil {
+		j.Errno, j.Rule, j.Reason, j.Remedy = int(v.Rule.Errno), v.Rule.ID, v.Rule.Reason, v.Rule.Remedy
+	}
+	if v.Hazard != nil {
+		j.Hazard = v.Hazard.Text
+	}
+	return j
+}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+
+	"xol/classify"
+	"xol/decode"
+)
+
+const (
+	screenWidth  = 100 // sentences are kept within it
+	outcomeWidth = 52  // in front of a rule's id
+)
+
+// writeText writes the explanation for people: one screen.
+func (e *explanation) writeText(w *bufio.Writer, p palette, context int) {
+	t := &table{palette: p}
+	e.header(t)
+	t.end()
+	e.disassembly(t, context)
+	width := 0
+	for i := range e.answers {
+		width = max(width, len(e.answers[i].profile()))
+	}
+	for i := range e.answers {
+		t.end()
+		e.paragraph(t, &e.answers[i], width)
+	}
+	w.Write(t.buf)
+}
+
+// header writes where the address is.
+func (e *explanation) header(t *table) {
+	const separator = "   "
+	a := &e.answers[0]
+	f := &a.result.Function
+	t.paint(placeName(a.file.name(f), e.addr-f.Addr), bold)
+	facts := []string{"", fmt.Sprintf("%#x", e.addr)}
+	if source := e.source(); source != "" {
+		facts = append(facts, source)
+	}
+	facts = append(facts,
+		fmt.Sprintf("%d bytes, %d instructions", f.Size, len(a.result.Insts)),
+		strings.Join(append([]string{a.file.kind()}, e.notes(textNotes[:], e.addr, e.addr+1)...), ", "))
+	t.paint(strings.Join(facts, separator), plain)
+	t.end()
+	if len(e.also) > 0 {
+		t.paint(fmt.Sprintf("%s also means %s; an address says which", e.place, joinAddrs(e.also)), yellow)
+		t.end()
+	}
+}
+
+// joinAddrs lists the first few addresses.
+func joinAddrs(addrs []uint64) string {
+	const most = 4
+	var s []string
+	for _, addr := range addrs[:min(len(addrs), most)] {
+		s = append(s, fmt.Sprintf("%#x", addr))
+	}
+	if n := len(addrs) - most; n > 0 {
+		s = append(s, fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(s, ", ")
+}
+
+// disassembly writes the instructions around the address.
+func (e *explanation) disassembly(t *table, context int) {
+	file, start := e.answers[0].file, e.answers[0].result.Function.Addr
+	insts, asked := e.around(context)
+	rows := make([]disassembled, len(insts))
+	var width [3]int
+	for i := range insts {
+		inst := &insts[i]
+		rows[i] = disassembled{
+			offset: fmt.Sprintf("+0x%x", inst.Addr-start),
+			bytes:  fmt.Sprintf("% x", inst.Bytes()),
+			text:   file.text(inst),
+			notes:  e.instNotes(inst),
+		}
+		if i == asked {
+			rows[i].notes = append([]string{e.marker(inst)}, rows[i].notes...)
+		}
+		for k, s := range []string{rows[i].offset, rows[i].bytes, rows[i].text} {
+			width[k] = max(width[k], len(s))
+		}
+	}
+	for i, row := range rows {
+		style := plain
+		if i == asked {
+			style = bold
+		}
+		t.left(len(gap), "", plain)
+		t.right(width[0], row.offset, dim)
+		t.left(width[1], row.bytes, dim)
+		t.left(width[2], row.text, style)
+		t.left(0, strings.Join(row.notes, "; "), cyan)
+		t.end()
+	}
+}
+
+// disassembled is a line of disassembly.
+type disassembled struct {
+	offset, bytes, text string
+	notes               []string
+}
+
+// marker points at the instruction that holds the address.
+func (e *explanation) marker(inst *decode.Inst) string {
+	if inside := e.addr - inst.Addr; inside > 0 {
+		return fmt.Sprintf("◀ asked for, %d bytes into it", inside)
+	}
+	return "◀ asked for"
+}
+
+// paragraph writes what one profile says. Its name takes width columns.
+func (e *explanation) paragraph(t *table, a *answer, width int) {
+	v := &a.verdict
+	id, st := "", green
+	if !v.OK() {
+		id, st = v.Rule.ID, red
+	}
+	t.left(width, a.profile(), bold)
+	t.left(outcomeWidth, a.outcome(), st)
+	t.left(0, id, dim)
+	t.end()
+	for _, line := range a.details(e.addr) {
+		for _, part := range wrap(line.text, screenWidth-width-len(gap)) {
+			t.left(width, "", plain)
+			t.left(0, part, line.style)
+			t.end()
+		}
+	}
+}
+
+// outcome says in one line what becomes of the probe.
+func (a *answer) outcome() string {
+	v := &a.verdict
+	switch {
+	case !v.OK() && v.Rule.Errno != 0:
+		return fmt.Sprintf("refused: %v (%d)", v.Rule.Errno, int(v.Rule.Errno))
+	case !v.OK():
+		return probeRefused
+	}
+	text := "may be probed; " + execPhrases[v.Exec]
+	if v.Emulator != "" {
+		text += " (" + v.Emulator + ")"
+	}
+	if v.Exec == classify.ExecSlot && v.Boost {
+		text += ", boostable"
+	}
+	return text
+}
+
+var execPhrases = [...]string{
+	classify.ExecNone:    "",
+	classify.ExecSlot:    "the instruction's copy runs in a slot",
+	classify.ExecEmulate: "the instruction is emulated",
+	classify.ExecFtrace:  "through ftrace, without a breakpoint",
+}
+
+// detail is a sentence of an answer.
+type detail struct {
+	text  string
+	style style
+}
+
+// details says why, and what else could be done about a probe at addr.
+func (a *answer) details(addr uint64) []detail {
+	v := &a.verdict
+	var d []detail
+	add := func(st style, format string, args ...any) {
+		d = append(d, detail{fmt.Sprintf(format, args...), st})
+	}
+	if v.MovedTo != 0 {
+		add(plain, "the probe is put at %s instead", a.placeOf(v.MovedTo))
+	}
+	if v.Rule != nil {
+		add(plain, "%s", v.Rule.Reason)
+	}
+	if v.Hazard != nil {
+		add(yellow, "hazard: %s (%s)", v.Hazard.Text, v.Hazard.ID)
+	}
+	if v.Culprit != 0 && v.Culprit != addr {
+		add(plain, "because of %s", a.culprit())
+	}
+	if v.Rule != nil && v.Rule.Remedy != "" {
+		add(plain, "instead: %s", v.Rule.Remedy)
+	}
+	if v.Instead != 0 {
+		add(plain, "a place that would do: %s", a.placeOf(v.Instead))
+	}
+	if s := fixups(v.Fixups); s != "" {
+		add(dim, "%s", s)
+	}
+	return d
+}
+
+// culprit describes what stands in the way.
+func (a *answer) culprit() string {
+	where := a.placeOf(a.verdict.Culprit)
+	i, start := decode.Find(a.result.Insts, a.verdict.Culprit)
+	if !start {
+		return where
+	}
+	return where + ": " + a.file.text(&a.result.Insts[i])
+}
+
+// fixupPhrases say what a Linux uprobe does around an instruction that runs
+// out of line.
+var fixupPhrases = [...]struct {
+	fixup classify.Fixups
+	text  string
+}{
+	{classify.ScratchSI, "addresses its operand through rsi"},
+	{classify.ScratchDI, "addresses its operand through rdi"},
+	{classify.ScratchBX, "addresses its operand through rbx"},
+	{classify.FixIP, "moves the instruction pointer back"},
+	{classify.FixCall, "corrects the pushed return address"},
+	{classify.FixFlags, "restores the trap flag"},
+}
+
+func fixups(f classify.Fixups) string {
+	var parts []string
+	for _, p := range fixupPhrases {
+		if f&p.fixup != 0 {
+			parts = append(parts, p.text)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "around the copy the kernel " + strings.Join(parts, ", ")
+}
+
+// wrap breaks text at spaces into lines of at most width columns, but for
+// longer words.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		switch {
+		case line == "":
+			line = word
+		case len(line)+1+len(word) <= width:
+			line += " " + word
+		default:
+			lines = append(lines, line)
+			line = word
+		}
+	}
+	return append(lines, line)
+}

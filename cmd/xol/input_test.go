@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// fixture returns what is in a file of testdata.
+func fixture(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// with returns a copy of b with some bytes replaced.
+func with(b []byte, offset int, replacement ...byte) []byte {
+	b = bytes.Clone(b)
+	copy(b[offset:], replacement)
+	return b
+}
+
+// oneLine reports what is wrong with an error message.
+func oneLine(stderr string) string {
+	switch {
+	case !strings.HasPrefix(stderr, "xol: "):
+		return "does not start with xol:"
+	case strings.Count(stderr, "\n") != 1 || !strings.HasSuffix(stderr, "\n"):
+		return "is not one line"
+	}
+	return ""
+}
+
+func TestBadFiles(t *testing.T) {
+	const eType, eMachine = 16, 18 // offsets in the ELF header
+	good := fixture(t, "amd64.elf")
+	for _, c := range []struct {
+		name string
+		file []byte
+		want string // in the message
+	}{
+		{"empty", nil, "empty"},
+		{"text", []byte("#!/bin/sh\necho hello\n"), "not an ELF file"},
+		{"only the magic", good[:4], "cut off"},
+		{"32-bit", with(good, elf.EI_CLASS, byte(elf.ELFCLASS32)), "64-bit"},
+		{"RISC-V", with(good, eMachine, byte(elf.EM_RISCV)), "supported: amd64, arm64, ppc64, ppc64le"},
+		{"core dump", with(good, eType, byte(elf.ET_CORE)), "ET_CORE"},
+		{"cut off in the headers", good[:100], "cut off"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "file")
+			if err := os.WriteFile(path, c.file, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			for _, command := range []string{"analyze " + path, "explain " + path + " main"} {
+				inv := xol(command, "")
+				if inv.status != 2 || inv.stdout != "" {
+					t.Errorf("%s: status %d, output %q", command, inv.status, inv.stdout)
+				}
+				if wrong := oneLine(inv.stderr); wrong != "" {
+					t.Errorf("%s: %q %s", command, inv.stderr, wrong)
+				}
+				if !strings.Contains(inv.stderr, c.want) || !strings.Contains(inv.stderr, path+": ") {
+					t.Errorf("%s: %q lacks %q or the file's name", command, inv.stderr, c.want)
+				}
+			}
+		})
+	}
+}
+
+// TestTruncatedFiles cuts files off everywhere. Some prefixes are still good
+// files; all others must be refused in one line.
+func TestTruncatedFiles(t *testing.T) {
+	for _, name := range []string{"amd64.elf", "kernel.elf", "arm64.elf", "ppc64.elf"} {
+		file := fixture(t, name)
+		for n := 0; n < len(file); n += 7 {
+			var stdout, stderr bytes.Buffer
+			status := run([]string{"analyze", "-"}, bytes.NewReader(file[:n]), &stdout, &stderr)
+			switch {
+			case status == 0 && stderr.Len() == 0:
+			case status == 2 && oneLine(stderr.String()) == "":
+			default:
+				t.Errorf("%s: %d bytes: status %d, %q", name, n, status, &stderr)
+			}
+		}
+	}
+}
+
+func TestUsageErrors(t *testing.T) {
+	for _, c := range []struct{ command, want string }{
+		{"", "no command"},
+		{"analyse x", `unknown command "analyse"`},
+		{"analyze", "analyze: requires at least 1 arg"},
+		{"analyze -o xml x", "table, json, jsonl, csv"},
+		{"analyze --cpus -1 x", "--cpus"},
+		{"analyze --frob x", "unknown flag: --frob"},
+		{"analyze --profile linux-2.0 x", "isa, linux-6.12, uprobe-linux-6.12"},
+		{"analyze testdata/absent", "testdata/absent: no such file or directory"},
+		{"analyze testdata", "testdata: "},
+		{"analyze --func @testdata/absent testdata/amd64.elf", "testdata/absent: no such file"},
+		{"analyze --symbols testdata/absent testdata/amd64.elf", "testdata/absent: no such file"},
+		{"analyze --func man testdata/amd64.elf", `no symbol "man" (similar: main)`},
+		{"explain testdata/amd64.elf", "explain: accepts 2 arg(s)"},
+		{"explain testdata/amd64.elf vectros", "similar: vectors"},
+		{"explain testdata/amd64.elf 0x10", "0x10 is not in text"},
+		{"explain testdata/amd64.elf message", "message is not in text"},
+		{"explain testdata/amd64.elf 0xzz", "not a place"},
+		{"explain testdata/amd64.elf file:0xffffff", "file:0xffffff"},
+		{"explain testdata/arm64.elf arm64.s:9", "arm64.s:9"},
+		{"explain --context -1 testdata/amd64.elf main", "--context"},
+		{"decode 90", "--arch is missing (one of amd64, arm64, ppc64, ppc64le)"},
+		{"decode --arch mips 90", "architecture mips is not supported"},
+		{"decode --arch amd64", "no bytes given"},
+		{"decode --arch amd64 9", "odd number of hex digits (argument 1)"},
+		{"decode --arch amd64 90 xy", `"xy" is not hexadecimal (argument 2)`},
+		{"decode --arch amd64 --addr 12g 90", `"12g" is not an address (--addr)`},
+		{"decode --arch amd64 --addr 0x10 -", "--addr is for HEX arguments"},
+		{"decode --arch amd64 --profile none 90", "isa, linux-6.12, uprobe-linux-6.12"},
+		{"version x", "version: "},
+		{"completion tcsh", "completion: "},
+	} {
+		t.Run(c.command, func(t *testing.T) {
+			inv := xol(c.command, "")
+			if inv.status != 2 {
+				t.Errorf("status %d", inv.status)
+			}
+			if wrong := oneLine(inv.stderr); wrong != "" {
+				t.Errorf("%q %s", inv.stderr, wrong)
+			}
+			if !strings.Contains(inv.stderr, c.want) {
+				t.Errorf("%q lacks %q", inv.stderr, c.want)
+			}
+		})
+	}
+}
+
+// failingWriter takes so many bytes and then fails.
+type failingWriter struct{ room int }
+
+var errFull = errors.New("no space left on device")
+
+func (w *failingWriter) Write(b []byte) (int, error) {
+	if len(b) > w.room {
+		return 0, errFull
+	}
+	w.room -= len(b)
+	return len(b), nil
+}
+
+func TestOutputThatFails(t *testing.T) {
+	for _, command := range []string{
+		"analyze testdata/amd64.elf",
+		"analyze --insns -o json testdata/amd64.elf testdata/kernel.elf",
+		"explain testdata/amd64.elf main",
+		"explain -o json testdata/amd64.elf main",
+		"decode --arch amd64 90",
+		"decode --arch amd64 -o csv 90",
+		"version",
+	} {
+		var stderr bytes.Buffer
+		status := run(strings.Fields(command), strings.NewReader(""), &failingWriter{}, &stderr)
+		if status != 2 || !strings.Contains(stderr.String(), errFull.Error()) || oneLine(stderr.String()) != "" {
+			t.Errorf("%s: status %d, %q", command, status, &stderr)
+		}
+	}
+}
