@@ -70,17 +70,17 @@ func (p *kernelProfile) Func(dst []Verdict, f *Func) []Verdict {
 	base := len(dst)
 	dst = p.Profile.Func(dst, f)
 	verdicts := dst[base:]
+	if len(verdicts) == 0 {
+		return dst
+	}
+	to := verdicts[0].MovedTo // only a probe at the entry is ever moved
 	for _, m := range f.Marks {
 		if m.Kind&kernelKinds != 0 {
 			p.applyRange(verdicts, f.Insts, m)
 		}
 	}
-	for i := range verdicts {
-		if to := verdicts[i].MovedTo; to != 0 {
-			if j, start := decode.Find(f.Insts, to); start {
-				verdicts[i] = moved(verdicts[j], to)
-			}
-		}
+	if i, start := decode.Find(f.Insts, to); start {
+		verdicts[0] = moved(verdicts[i], to)
 	}
 	return dst
 }

@@ -129,10 +129,19 @@ func TestFtraceSiteTakesTheProbe(t *testing.T) {
 
 func TestProbeIsJudgedWhereItIsMovedTo(t *testing.T) {
 	p := classify.WithKernelChecks(bytewise{}, classify.KernelOptions{})
-	f := bytewiseFunc("\xe1\x01", place.Mark{Addr: 0x101, Len: 1, Kind: place.JumpLabel})
-	v := p.Func(nil, f)[0]
-	if ruleID(&v) != "linux/jump-label" || v.MovedTo != 0x101 {
-		t.Errorf("got %+v", v)
+	for _, c := range []struct {
+		name string
+		mark uint64
+		want string
+	}{{"there", 0x101, "linux/jump-label"}, {"not where it was asked for", 0x100, ""}} {
+		f := bytewiseFunc("\xe1\x01", place.Mark{Addr: c.mark, Len: 1, Kind: place.JumpLabel})
+		v := p.Func(nil, f)[0]
+		if ruleID(&v) != c.want || v.MovedTo != 0x101 {
+			t.Errorf("%s: got %+v", c.name, v)
+		}
+		if at := p.At(f, 0x100); at != v {
+			t.Errorf("%s: At says %+v", c.name, at)
+		}
 	}
 }
 

@@ -1,0 +1,146 @@
+// Package analyze judges every instruction of a file: it decodes and
+// classifies function by function, over all cores, and hands the results back
+// in the order of the addresses.
+package analyze
+
+import (
+	"xol/arch"
+	"xol/classify"
+	"xol/decode"
+	"xol/image"
+	"xol/place"
+)
+
+// Options choose how a file is judged. The zero value is the file's default.
+type Options struct {
+	// Profile is one of the names of package classify; empty means
+	// linux-6.12 for a kernel or a module and isa for everything else.
+	Profile string
+	// Kernel holds the options of the kernel; nil means Debian's.
+	Kernel *classify.KernelOptions
+	// Workers is the number of functions judged at a time; 0 means one per
+	// CPU that Go may use.
+	Workers int
+}
+
+// ProfileError says that an ISA has no profile of that name.
+type ProfileError struct{ Name string }
+
+func (e *ProfileError) Error() string {
+	return "unknown profile " + e.Name + " (known: " + classify.ISA + ", " + classify.Linux612 + ", " + classify.Uprobe612 + ")"
+}
+
+// Analysis is a file that is ready to be judged. It is immutable and safe for
+// concurrent use.
+type Analysis struct {
+	Image   *image.Image
+	ISA     arch.ISA
+	Profile classify.Profile
+
+	functions []image.Function
+	marks     *place.Index
+	workers   int
+}
+
+// New prepares the analysis of a file: its functions and what its tables say.
+// It returns an *arch.UnknownError, a *ProfileError or what package image
+// finds wrong.
+func New(img *image.Image, opt Options) (*Analysis, error) {
+	isa, err := arch.ByMachine(img.Machine(), img.ByteOrder())
+	if err != nil {
+		return nil, err
+	}
+	if opt.Profile == "" {
+		opt.Profile = DefaultProfile(img.Kind())
+	}
+	profile, ok := isa.Profile(opt.Profile, kernelOptions(img, opt.Kernel))
+	if !ok {
+		return nil, &ProfileError{opt.Profile}
+	}
+	a := &Analysis{Image: img, ISA: isa, Profile: profile, workers: opt.Workers}
+	extent := image.ExtentSymbol
+	if opt.Profile == classify.Linux612 {
+		extent = image.ExtentNext
+	}
+	if a.functions, err = img.Functions(extent); err != nil {
+		return nil, err
+	}
+	marks, err := img.Marks()
+	if err != nil {
+		return nil, err
+	}
+	a.marks = place.NewIndex(marks)
+	return a, nil
+}
+
+// DefaultProfile returns the name of the profile for a kind of file.
+func DefaultProfile(k image.Kind) string {
+	if k == image.KindKernel || k == image.KindModule {
+		return classify.Linux612
+	}
+	return classify.ISA
+}
+
+func kernelOptions(img *image.Image, opt *classify.KernelOptions) classify.KernelOptions {
+	o := classify.DebianOptions()
+	if opt != nil {
+		o = *opt
+	}
+	o.Module = img.Kind() == image.KindModule
+	return o
+}
+
+// Functions returns the functions of the file as the profile counts them,
+// sorted by address. The slice must not be changed.
+func (a *Analysis) Functions() []image.Function { return a.functions }
+
+// FunctionAt returns the function that holds addr.
+func (a *Analysis) FunctionAt(addr uint64) (image.Function, bool) {
+	i := lastAtOrBelow(a.functions, addr)
+	if i < 0 || addr-a.functions[i].Addr >= a.functions[i].Size {
+		return image.Function{}, false
+	}
+	return a.functions[i], true
+}
+
+// Result is one judged function.
+type Result struct {
+	Function image.Function
+	classify.Func
+	Verdicts []classify.Verdict // one for each of Insts
+	Err      error              // the text could not be read; Insts is empty then
+}
+
+// Judge judges one function.
+func (a *Analysis) Judge(f image.Function) *Result {
+	r := new(Result)
+	a.judge(r, f)
+	return r
+}
+
+// judge fills r anew and reuses its memory.
+func (a *Analysis) judge(r *Result, f image.Function) {
+	r.Function = f
+	r.Name, r.Addr = f.Name, f.Addr
+	r.Insts, r.Verdicts, r.Marks = r.Insts[:0], r.Verdicts[:0], r.Marks[:0]
+	if r.Code, r.Err = a.Image.Code(r.Code[:0], f.Addr, f.Size); r.Err != nil {
+		r.Code = r.Code[:0]
+		return
+	}
+	r.Marks = a.marks.Touching(r.Marks, f.Addr, f.Addr+f.Size)
+	r.Insts = decode.Sweep(a.ISA, r.Insts, r.Code, f.Addr)
+	markExternal(r.Insts, r.Marks)
+	r.Verdicts = a.Profile.Func(r.Verdicts, &r.Func)
+}
+
+// markExternal gives the instructions that a relocation against an undefined
+// symbol fills the property External.
+func markExternal(insts []decode.Inst, marks place.Marks) {
+	for _, m := range marks {
+		if m.Kind&place.ExternalReloc != 0 {
+			if i, _ := decode.Find(insts, m.Addr); i >= 0 {
+				insts[i].Props |= decode.External
+			}
+		}
+	}
+}

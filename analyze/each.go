@@ -1,0 +1,103 @@
+package analyze
+
+import (
+	"context"
+	"runtime"
+	"sort"
+	"sync"
+
+	"xol/image"
+)
+
+// batchBytes is the amount of text that a worker takes at a time: enough to
+// make taking it cheap, little enough to share the work evenly.
+const batchBytes = 64 << 10
+
+// Each judges functions, which must be sorted by address, in parallel. It
+// calls work for each of them, on several goroutines, with a Result that is
+// valid only during the call, and emit with what work returned, on the
+// caller's goroutine, in the order of functions. The first error of emit, or
+// ctx, ends it; that error is returned.
+func Each[T any](ctx context.Context, a *Analysis, functions []image.Function, work func(*Result) T, emit func(T) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+
+	workers := a.workers
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	type batch struct {
+		functions []image.Function
+		results   chan []T
+	}
+	todo := make(chan batch)
+	order := make(chan batch, 4*workers)
+	running.Go(func() {
+		defer close(todo)
+		defer close(order)
+		for _, part := range batches(functions) {
+			b := batch{part, make(chan []T, 1)}
+			select {
+			case order <- b:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case todo <- b:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	for range workers {
+		running.Go(func() {
+			var r Result
+			for b := range todo {
+				out := make([]T, 0, len(b.functions))
+				for _, f := range b.functions {
+					a.judge(&r, f)
+					out = append(out, work(&r))
+				}
+				b.results <- out
+			}
+		})
+	}
+	for b := range order {
+		select {
+		case out := <-b.results:
+			for _, t := range out {
+				if err := emit(t); err != nil {
+					return err
+				}
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return ctx.Err()
+}
+
+// batches cuts functions into runs of about batchBytes of text.
+func batches(functions []image.Function) [][]image.Function {
+	var out [][]image.Function
+	start, size := 0, uint64(0)
+	for i := range functions {
+		size += functions[i].Size
+		if size >= batchBytes {
+			out = append(out, functions[start:i+1])
+			start, size = i+1, 0
+		}
+	}
+	if start < len(functions) {
+		out = append(out, functions[start:])
+	}
+	return out
+}
+
+// lastAtOrBelow returns the index of the last function that starts at or below
+// addr, -1 where none does.
+func lastAtOrBelow(functions []image.Function, addr uint64) int {
+	return sort.Search(len(functions), func(i int) bool { return functions[i].Addr > addr }) - 1
+}
