@@ -404,6 +404,8 @@ func (im *Image) layRaw(raw *RawKernel) error {
 	add(".text", at["_etext"], elf.SHF_EXECINSTR)
 	add(".data", at["_sinittext"], 0)
 	add(".init.text", at["_einittext"], elf.SHF_EXECINSTR)
+	add(".data.init", at["__exittext_begin"], 0)
+	add(".exit.text", at["__exittext_end"], elf.SHF_EXECINSTR)
 	add(".data.rest", base+uint64(im.size), 0)
 	return nil
 }

@@ -6,10 +6,12 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -21,15 +23,20 @@ func fixtureFiles(t testing.TB) map[string][]byte {
 	t.Helper()
 	files := make(map[string][]byte)
 	paths, err := filepath.Glob(filepath.Join("testdata", "elf", "*64*"))
-	if err != nil || len(paths) == 0 {
-		t.Fatal("no fixtures", err)
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, path := range paths {
 		b, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		files[filepath.Base(path)] = b
+		if bytes.HasPrefix(b, []byte(elf.ELFMAG)) {
+			files[filepath.Base(path)] = b
+		}
+	}
+	if len(files) < len(targets) {
+		t.Fatal("no fixtures")
 	}
 	return files
 }
@@ -266,6 +273,130 @@ func TestOpenFile(t *testing.T) {
 	if _, err := OpenFile("testdata", Options{}); !errors.Is(err, ErrNotELF) {
 		t.Errorf("folder: %v", err)
 	}
+}
+
+// TestUserSymbols reads stripped kernels with the symbols that nm lists, as
+// they stand and as a randomized kernel shows them: nothing may differ.
+func TestUserSymbols(t *testing.T) {
+	for _, target := range targets {
+		for _, shift := range []uint64{0, 0x1600000} {
+			t.Run(fmt.Sprintf("%s %#x", target, shift), func(t *testing.T) {
+				path := filepath.Join("testdata", "elf", "kernel."+target)
+				file, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				symbols, err := os.ReadFile(path + ".map")
+				if err != nil {
+					t.Fatal(err)
+				}
+				f, err := elf.NewFile(bytes.NewReader(file))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, s := range f.Sections {
+					if s.Type == elf.SHT_SYMTAB || s.Type == elf.SHT_DYNSYM {
+						f.ByteOrder.PutUint32(file[f.ByteOrder.Uint64(file[40:])+uint64(i)*shdrSize+4:], uint32(elf.SHT_NOTE))
+					}
+				}
+				im, err := Open(bytes.NewReader(file), int64(len(file)), Options{Symbols: strings.NewReader(moved(t, string(symbols), shift))})
+				if err != nil {
+					t.Fatal(err)
+				}
+				compareImages(t, im, fixture(t, "kernel."+target), func(uint64) bool { return true })
+			})
+		}
+	}
+}
+
+// moved adds a number to the addresses of a symbol map.
+func moved(t *testing.T, symbols string, shift uint64) string {
+	t.Helper()
+	var b strings.Builder
+	for line := range strings.Lines(symbols) {
+		addr, rest, _ := strings.Cut(line, " ")
+		n, err := strconv.ParseUint(addr, 16, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%016x %s", n+shift, rest)
+	}
+	return b.String()
+}
+
+// compareImages compares functions and marks at the addresses that are of
+// interest, but for local entry points and data in text: maps know neither.
+func compareImages(t *testing.T, got, want *Image, at func(addr uint64) bool) {
+	t.Helper()
+	describe := func(im *Image) []string {
+		fns, err := im.Functions(ExtentNext)
+		if err != nil {
+			t.Fatal(err)
+		}
+		marks, err := im.Marks()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines []string
+		for _, f := range fns {
+			if at(f.Addr) {
+				lines = append(lines, fmt.Sprintf("%#x %d bytes %s", f.Addr, f.Size, f.Name))
+			}
+		}
+		for _, m := range marks {
+			if at(m.Addr) && m.Kind != place.Data {
+				lines = append(lines, fmt.Sprintf("%#x %d bytes kind %#x", m.Addr, m.Len, m.Kind))
+			}
+		}
+		return lines
+	}
+	compareLines(t, describe(got), describe(want))
+}
+
+// TestRawKernel reads an arm64 kernel as it stands in memory, without ELF
+// headers: the symbols tell where what is.
+func TestRawKernel(t *testing.T) {
+	want := fixture(t, "kernel.arm64")
+	base := want.text[0].Addr
+	end := want.sections[want.byAddr[len(want.byAddr)-1]].end()
+	const head = 0x1000 // room for the header that starts such an image
+	file := make([]byte, head+end-base)
+	copy(file[56:], "ARMd")
+	for _, i := range want.byAddr {
+		s := &want.sections[i]
+		if !s.inFile() {
+			continue
+		}
+		data, err := want.contents(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(file[head+s.addr-base:], data)
+	}
+	symbols, err := os.ReadFile(filepath.Join("testdata", "elf", "kernel.arm64.map"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Here the image starts with its header, and its relocations are between
+	// symbols, not in a section.
+	relas := want.sectionNamed(".rela.dyn")
+	text := strings.ReplaceAll(string(symbols), fmt.Sprintf("%016x T _text\n", base), fmt.Sprintf("%016x T _text\n", base-head)) +
+		fmt.Sprintf("%016x R __pi_rela_start\n%016x R __pi_rela_end\n", relas.addr, relas.end())
+
+	if _, err := Open(bytes.NewReader(file), int64(len(file)), Options{}); !errors.Is(err, ErrNoSymbols) {
+		t.Errorf("without symbols: %v", err)
+	}
+	im, err := Open(bytes.NewReader(file), int64(len(file)), Options{Symbols: strings.NewReader(text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if im.Kind() != KindKernel || im.Machine() != elf.EM_AARCH64 || im.Format().Raw == nil {
+		t.Errorf("got kind %v, machine %v, format %+v", im.Kind(), im.Machine(), im.Format())
+	}
+	outside := want.sectionNamed(".outside.text")
+	compareImages(t, im, want, func(addr uint64) bool {
+		return addr >= base && addr-outside.addr >= outside.size
+	})
 }
 
 func FuzzOpen(f *testing.F) {

@@ -325,8 +325,8 @@ func (im *Image) enterDescriptors(t *symtab) error {
 	t.descriptors = make(map[uint32]uint64)
 	for i := range t.syms {
 		s := &t.syms[i]
-		if !s.in(opd, im) {
-			continue
+		if !s.in(opd, im) || s.typ() != elf.STT_FUNC && len(im.userTable) == 0 {
+			continue // a linker script's symbol for the end of what stands before
 		}
 		if off := s.addr - opd.addr; off < uint64(len(data)) && off+8 <= uint64(len(data)) {
 			t.descriptors[uint32(i)] = s.addr

@@ -61,18 +61,26 @@ func TestTables(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, want := lines(marks), lines(wanted(t, im))
-				for _, line := range got {
-					if !slices.Contains(want, line) {
-						t.Errorf("found, not expected: %s", line)
-					}
-				}
-				for _, line := range want {
-					if !slices.Contains(got, line) {
-						t.Errorf("not found: %s", line)
-					}
-				}
+				compareLines(t, lines(marks), lines(wanted(t, im)))
 			})
 		}
+	}
+}
+
+// compareLines reports what is in one list only.
+func compareLines(t *testing.T, got, want []string) {
+	t.Helper()
+	for _, line := range got {
+		if !slices.Contains(want, line) {
+			t.Errorf("found, not expected: %s", line)
+		}
+	}
+	for _, line := range want {
+		if !slices.Contains(got, line) {
+			t.Errorf("not found: %s", line)
+		}
+	}
+	if len(want) == 0 {
+		t.Error("nothing is expected")
 	}
 }
