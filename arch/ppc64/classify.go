@@ -2,6 +2,7 @@ package ppc64
 
 import (
 	"errors"
+	"slices"
 	"sort"
 
 	"xol/classify"
@@ -38,11 +39,10 @@ func (isaProfile) Name() string { return classify.ISA }
 
 // Func judges every instruction of f.
 func (p isaProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
-	base := len(dst)
+	dst, verdicts := extend(dst, len(f.Insts))
 	for i := range f.Insts {
-		dst = append(dst, p.judge(&f.Insts[i]))
+		p.judge(&verdicts[i], &f.Insts[i])
 	}
-	verdicts := dst[base:]
 	sequences(f.Insts, func(s sequence) {
 		for i := s.first + 1; i <= s.last; i++ {
 			if verdicts[i].OK() {
@@ -80,7 +80,8 @@ func (p isaProfile) At(f *classify.Func, addr uint64) classify.Verdict {
 		}
 		return classify.Verdict{Rule: &isaRules[rule], Culprit: inst.Addr, Instead: inst.Addr}
 	}
-	v := p.judge(inst)
+	var v classify.Verdict
+	p.judge(&v, inst)
 	if s, ok := sequenceAt(f.Insts, i); ok && v.OK() && i > s.first {
 		v = s.isaVerdict(f.Insts)
 	}
@@ -93,32 +94,34 @@ func (p isaProfile) At(f *classify.Func, addr uint64) classify.Verdict {
 }
 
 // Lone judges the instruction that code starts with.
-func (p isaProfile) Lone(code []byte, addr uint64) classify.Verdict {
+func (p isaProfile) Lone(code []byte, addr uint64) (v classify.Verdict) {
 	var inst decode.Inst
 	switch err := p.isa.Decode(&inst, code, addr); {
 	case err == nil:
-		return p.judge(&inst)
+		p.judge(&v, &inst)
+		return v
 	case errors.Is(err, decode.ErrTruncated):
 		return classify.Refuse(&isaRules[isaTruncated])
 	}
 	return classify.Refuse(&isaRules[isaInvalid])
 }
 
-// judge returns the verdict on an instruction by itself.
-func (isaProfile) judge(inst *decode.Inst) classify.Verdict {
+// judge fills in v, the zero verdict, for an instruction by itself.
+func (isaProfile) judge(v *classify.Verdict, inst *decode.Inst) {
 	switch {
 	case inst.Addr&3 != 0:
-		return classify.Refuse(&isaRules[isaMisaligned])
+		v.Rule = &isaRules[isaMisaligned]
 	case inst.Has(decode.Invalid):
-		return classify.Refuse(&isaRules[isaInvalid])
+		v.Rule = &isaRules[isaInvalid]
 	case crossesBoundary(inst.Addr, inst.Detail):
-		return classify.Refuse(&isaRules[isaBoundary])
+		v.Rule = &isaRules[isaBoundary]
 	case usesSRR(inst):
-		return classify.Refuse(&isaRules[isaSaveRestore])
+		v.Rule = &isaRules[isaSaveRestore]
 	case OpOf(inst) == OpTrap:
-		return classify.Verdict{Exec: classify.ExecEmulate, Emulator: "trap"}
+		v.Exec, v.Emulator = classify.ExecEmulate, "trap"
+	default:
+		v.Exec, v.Boost = classify.ExecSlot, true
 	}
-	return classify.Verdict{Exec: classify.ExecSlot, Boost: true}
 }
 
 // crossesBoundary reports whether word is a prefixed instruction that would
@@ -170,6 +173,10 @@ func sequences(insts []decode.Inst, visit func(sequence)) {
 	for i := range insts {
 		inst := &insts[i]
 		switch OpOf(inst) {
+		case OpOther:
+			if !inst.Has(decode.Invalid) {
+				continue
+			}
 		case OpLoadReserve:
 			reserved = i
 		case OpStoreConditional:
@@ -255,29 +262,47 @@ func (kprobeProfile) Name() string { return classify.Linux612 }
 
 // Func judges every instruction of f.
 func (p kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
-	base := len(dst)
+	dst, verdicts := extend(dst, len(f.Insts))
+	var before uint32
 	for i := range f.Insts {
-		dst = append(dst, p.at(f, f.Insts[i].Addr, &f.Insts[i]))
+		inst := &f.Insts[i]
+		p.judge(&verdicts[i], p.isa.kernelWord(codeAt(f, inst.Addr), inst), before, inst)
+		before = p.isa.lastWord(inst)
 	}
-	markHazards(dst[base:], f.Insts)
+	markHazards(verdicts, f.Insts)
 	return dst
 }
 
+// extend appends n empty verdicts to dst and returns both.
+func extend(dst []classify.Verdict, n int) (all, added []classify.Verdict) {
+	base := len(dst)
+	dst = slices.Grow(dst, n)[:base+n]
+	clear(dst[base:])
+	return dst, dst[base:]
+}
+
 // At judges the address addr of f.
-func (p kprobeProfile) At(f *classify.Func, addr uint64) classify.Verdict {
-	if codeAt(f, addr) == nil {
+func (p kprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
+	code := codeAt(f, addr)
+	if code == nil {
 		return classify.Refuse(&kprobeRules[kprobeOutside])
+	}
+	var before uint32
+	if b := codeAt(f, addr-4); len(b) >= 4 {
+		before = p.isa.word(b)
 	}
 	i, start := decode.Find(f.Insts, addr)
 	if !start {
-		v := p.at(f, addr, &decode.Inst{Addr: addr, Props: decode.Invalid})
+		inst := decode.Inst{Addr: addr, Props: decode.Invalid}
+		p.judge(&v, p.isa.kernelWord(code, &inst), before, &inst)
 		if i >= 0 {
 			v.Culprit = f.Insts[i].Addr
 			v.Instead = v.Culprit
 		}
 		return v
 	}
-	v := p.at(f, addr, &f.Insts[i])
+	inst := &f.Insts[i]
+	p.judge(&v, p.isa.kernelWord(code, inst), before, inst)
 	if s, ok := sequenceAt(f.Insts, i); ok {
 		s.mark(&v)
 	}
@@ -285,29 +310,13 @@ func (p kprobeProfile) At(f *classify.Func, addr uint64) classify.Verdict {
 }
 
 // Lone judges the instruction that code starts with.
-func (p kprobeProfile) Lone(code []byte, addr uint64) classify.Verdict {
+func (p kprobeProfile) Lone(code []byte, addr uint64) (v classify.Verdict) {
 	inst := decode.Inst{Addr: addr}
 	if p.isa.Decode(&inst, code, addr) != nil {
 		inst.Props = decode.Invalid
 	}
-	v := p.judge(code, addr, &inst)
+	p.judge(&v, p.isa.kernelWord(code, &inst), 0, &inst)
 	loneHazard(&v, &inst)
-	return v
-}
-
-// pageSize is that of Debian's kernels. The kernel does not look for a prefix
-// at the end of the page before.
-const pageSize = 1 << 16
-
-// at judges addr in f; inst is what stands there.
-func (p kprobeProfile) at(f *classify.Func, addr uint64, inst *decode.Inst) classify.Verdict {
-	v := p.judge(codeAt(f, addr), addr, inst)
-	if v.OK() && addr%pageSize != 0 {
-		before := codeAt(f, addr-4)
-		if len(before) >= 4 && p.isa.word(before)>>26 == prefixOpcode {
-			return classify.Verdict{Rule: &kprobeRules[kprobeSuffix], Culprit: addr - 4}
-		}
-	}
 	return v
 }
 
@@ -319,40 +328,76 @@ func codeAt(f *classify.Func, addr uint64) []byte {
 	return nil
 }
 
-// judge returns the verdict on the word that code starts with; inst is what it
-// truly is, Invalid where it is no instruction.
-func (p kprobeProfile) judge(code []byte, addr uint64, inst *decode.Inst) classify.Verdict {
-	if addr&3 != 0 {
-		return classify.Refuse(&kprobeRules[kprobeMisaligned])
-	}
-	word, ok := p.isa.kernelWord(code)
-	if !ok {
-		return classify.Refuse(&kprobeRules[kprobeOutside])
-	}
-	if rule := stepRule(word); rule != steppable {
-		return classify.Refuse(&kprobeRules[rule])
+// pageSize is that of Debian's kernels. The kernel does not look for a prefix
+// at the end of the page before.
+const pageSize = 1 << 16
+
+// judge fills in v, the zero verdict, for word; before is the word in front of
+// it, inst what truly stands there, Invalid where that is no instruction.
+func (p kprobeProfile) judge(v *classify.Verdict, word uint64, before uint32, inst *decode.Inst) {
+	if rule := kprobeRule(word, before, inst.Addr); rule != steppable {
+		v.Rule = &kprobeRules[rule]
+		if rule == kprobeSuffix {
+			v.Culprit = inst.Addr - 4
+		}
+		return
 	}
 	step := mode{isa30: p.isa.CPU == POWER9}.emulate(word)
 	if step == emuUnknown {
-		return classify.Verdict{Exec: classify.ExecSlot, Hazard: slotHazard(inst)}
+		v.Exec, v.Hazard = classify.ExecSlot, slotHazard(inst)
+		return
 	}
-	return classify.Verdict{Exec: classify.ExecEmulate, Emulator: step.name(), Boost: true}
+	v.Exec, v.Emulator, v.Boost = classify.ExecEmulate, step.name(), true
 }
 
-// kernelWord reads an instruction as the kernel does: a word, and one more
-// where the first is a prefix. A missing suffix counts as 0.
-func (a ISA) kernelWord(code []byte) (word uint64, ok bool) {
-	if len(code) < 4 {
-		return 0, false
+// kprobeRule returns the rule by which a probe at addr is refused, or
+// steppable.
+func kprobeRule(word uint64, before uint32, addr uint64) uint8 {
+	if addr&3 != 0 {
+		return kprobeMisaligned
 	}
-	word = uint64(a.word(code))
+	if word == noWord {
+		return kprobeOutside
+	}
+	if rule := stepRule(word); rule != steppable {
+		return rule
+	}
+	if before>>26 == prefixOpcode && addr%pageSize != 0 {
+		return kprobeSuffix
+	}
+	return steppable
+}
+
+// noWord is what kernelWord returns for bytes that end early. As a prefix it
+// would have another opcode.
+const noWord = ^uint64(0)
+
+// kernelWord reads an instruction as the kernel does: a word, and one more
+// where the first is a prefix. inst is what code starts with. A missing suffix
+// counts as 0.
+func (a ISA) kernelWord(code []byte, inst *decode.Inst) uint64 {
+	if !inst.Has(decode.Invalid) {
+		return inst.Detail
+	}
+	if len(code) < 4 {
+		return noWord
+	}
+	word := uint64(a.word(code))
 	if word>>26 == prefixOpcode {
 		word <<= 32
 		if len(code) >= 8 {
 			word |= uint64(a.word(code[4:]))
 		}
 	}
-	return word, true
+	return word
+}
+
+// lastWord returns the last word of what inst stands for.
+func (a ISA) lastWord(inst *decode.Inst) uint32 {
+	if inst.Has(decode.Invalid) {
+		return a.word(inst.Raw[:])
+	}
+	return uint32(inst.Detail)
 }
 
 // stepRule returns the rule by which the kernel refuses to single-step word,

@@ -50,19 +50,20 @@ const prefixOpcode = 1
 // opcode says where in index the instructions of a primary opcode start and
 // which bits of the word are added.
 type opcode struct {
-	start uint16
-	shift uint8
-	mask  uint16
+	start, mask uint16
+	shift       uint32
 }
 
 // code is an instruction, or some words of one: those with word&mask == value
 // that meet the conditions.
 type code struct {
 	mask, value uint32
-	op          Op
-	privileged  bool
+	class       class // and privileged
 	cond, conds uint8 // place in the list conds and number of them
 }
+
+// op returns the class of the instruction for the users of this package.
+func (c *code) op() Op { return classes[c.class&^privileged].op }
 
 // prefix is the same for the prefix of an instruction.
 type prefix struct{ mask, value uint32 }
@@ -95,43 +96,44 @@ func (c *code) allows(word uint64) bool {
 	return true
 }
 
+// entry returns what index says of a word, or of a suffix of a given type of
+// prefix: primary is its opcode, or 64 and the type.
+func entry(primary, word uint32) uint16 {
+	o := &opcodes[primary]
+	return index[(o.start+uint16(word>>(o.shift&31))&o.mask)%uint16(len(index))]
+}
+
 // lookup returns the number of the instruction that word is, 0 where it is
 // none. A prefix stands in the upper half of word.
 func lookup(word uint64) uint16 {
+	primary := uint32(word >> 26 & 63)
 	if word>>32 != 0 {
-		return lookupPrefixed(word)
+		primary = uint32(64 + word>>56&3)
 	}
-	o := &opcodes[word>>26&63]
-	i := index[o.start+uint16(word>>(o.shift&31))&o.mask]
+	i := entry(primary, uint32(word))
 	if i&indexChain == 0 {
-		if codes[i].matches(word) {
+		if isInstruction(i, word) {
 			return i
 		}
 		return 0
 	}
 	for chain := chains[i&^indexChain:]; chain[0] != 0; chain = chain[1:] {
-		if codes[chain[0]].matches(word) {
+		if isInstruction(chain[0], word) {
 			return chain[0]
 		}
 	}
 	return 0
 }
 
-func lookupPrefixed(word uint64) uint16 {
-	o := &opcodes[64+word>>56&3]
-	i := index[o.start+uint16(word>>(o.shift&31))&o.mask]
-	single := [...]uint16{i, 0}
-	chain := single[:]
-	if i&indexChain != 0 {
-		chain = chains[i&^indexChain:]
-	}
-	for ; chain[0] != 0; chain = chain[1:] {
-		p := &prefixes[chain[0]-firstPrefixed]
-		if uint32(word>>32)&p.mask == p.value && codes[chain[0]].matches(word) {
-			return chain[0]
+// isInstruction reports whether word is instruction number i.
+func isInstruction(i uint16, word uint64) bool {
+	if i >= firstPrefixed {
+		p := &prefixes[i-firstPrefixed]
+		if uint32(word>>32)&p.mask != p.value {
+			return false
 		}
 	}
-	return 0
+	return codes[i].matches(word)
 }
 
 // segment is a run of bits of a word.
@@ -205,29 +207,80 @@ func (c *cond) holds(word uint64) bool {
 	}
 }
 
-// classes are the flow and properties of each Op, where they do not depend on
-// the operands.
+// class says what to do when an instruction has been found.
+type class uint8
+
+const (
+	classOther class = iota
+	classB
+	classBL
+	classBA
+	classBLA
+	classBC
+	classBCL
+	classBCA
+	classBCLA
+	classBCLR
+	classBCLRL
+	classBCCTR
+	classBCCTRL
+	classBCTAR
+	classBCTARL
+	classSyscall
+	classReturn
+	classTrap
+	classHalt
+	classLoadReserve
+	classStoreConditional
+	classMoveMSR
+	classMoveSPR
+	classAddPCIS
+	classPCMemory
+	classPCAddress
+	classPrefixedNop
+
+	// privileged: the instruction faults in problem state.
+	privileged class = 0x80
+)
+
+// classes are what the instructions of each class have in common. Where the
+// field BO may make a branch unconditional, the table has the conditional form.
 var classes = [...]struct {
-	flow  decode.Flow
-	props decode.Props
+	op     Op
+	flow   decode.Flow
+	bo     bool
+	direct uint8 // a direct branch: the bits in front of its displacement
+	kind   decode.PCRelKind
+	props  decode.Props
 }{
-	OpBranch:           {decode.FlowJump, decode.HasTarget},
-	OpBranchCond:       {decode.FlowJump, decode.HasTarget},
-	OpBranchLR:         {decode.FlowReturn, 0},
-	OpBranchCTR:        {decode.FlowJumpIndirect, 0},
-	OpBranchTAR:        {decode.FlowJumpIndirect, 0},
-	OpSyscall:          {decode.FlowSyscall, 0},
-	OpReturn:           {decode.FlowReturn, 0},
-	OpTrap:             {decode.FlowTrap, 0},
-	OpHalt:             {decode.FlowHalt, 0},
-	OpLoadReserve:      {0, decode.LoadExclusive},
-	OpStoreConditional: {0, decode.StoreExclusive},
-	OpMoveMSR:          {},
-	OpMoveSPR:          {},
-	OpAddPCIS:          {0, decode.HasTarget},
-	OpPCMemory:         {0, decode.HasTarget},
-	OpPCAddress:        {0, decode.HasTarget},
-	OpPrefixedNop:      {},
+	classB:    {OpBranch, decode.FlowJump, false, 6, decode.PCRelBranch, decode.HasTarget},
+	classBL:   {OpBranch, decode.FlowCall, false, 6, decode.PCRelBranch, decode.HasTarget | decode.Link},
+	classBA:   {OpBranch, decode.FlowJump, false, 6, decode.PCRelNone, decode.HasTarget},
+	classBLA:  {OpBranch, decode.FlowCall, false, 6, decode.PCRelNone, decode.HasTarget | decode.Link},
+	classBC:   {OpBranchCond, decode.FlowJumpIf, true, 16, decode.PCRelBranch, decode.HasTarget | decode.Conditional},
+	classBCL:  {OpBranchCond, decode.FlowCall, true, 16, decode.PCRelBranch, decode.HasTarget | decode.Conditional | decode.Link},
+	classBCA:  {OpBranchCond, decode.FlowJumpIf, true, 16, decode.PCRelNone, decode.HasTarget | decode.Conditional},
+	classBCLA: {OpBranchCond, decode.FlowCall, true, 16, decode.PCRelNone, decode.HasTarget | decode.Conditional | decode.Link},
+
+	classBCLR:   {op: OpBranchLR, flow: decode.FlowReturn, bo: true, props: decode.Conditional},
+	classBCLRL:  {op: OpBranchLR, flow: decode.FlowCallIndirect, bo: true, props: decode.Conditional | decode.Link},
+	classBCCTR:  {op: OpBranchCTR, flow: decode.FlowJumpIndirect, bo: true, props: decode.Conditional},
+	classBCCTRL: {op: OpBranchCTR, flow: decode.FlowCallIndirect, bo: true, props: decode.Conditional | decode.Link},
+	classBCTAR:  {op: OpBranchTAR, flow: decode.FlowJumpIndirect, bo: true, props: decode.Conditional},
+	classBCTARL: {op: OpBranchTAR, flow: decode.FlowCallIndirect, bo: true, props: decode.Conditional | decode.Link},
+
+	classSyscall:          {op: OpSyscall, flow: decode.FlowSyscall},
+	classReturn:           {op: OpReturn, flow: decode.FlowReturn},
+	classTrap:             {op: OpTrap, flow: decode.FlowTrap, props: decode.Conditional},
+	classHalt:             {op: OpHalt, flow: decode.FlowHalt},
+	classLoadReserve:      {op: OpLoadReserve, props: decode.LoadExclusive},
+	classStoreConditional: {op: OpStoreConditional, props: decode.StoreExclusive},
+	classMoveMSR:          {op: OpMoveMSR},
+	classMoveSPR:          {op: OpMoveSPR},
+	classAddPCIS:          {op: OpAddPCIS, kind: decode.PCRelAddress, props: decode.HasTarget},
+	classPCMemory:         {op: OpPCMemory, kind: decode.PCRelMemory, props: decode.HasTarget},
+	classPCAddress:        {op: OpPCAddress, kind: decode.PCRelAddress, props: decode.HasTarget},
+	classPrefixedNop:      {op: OpPrefixedNop},
 }
 
 // Decode decodes the instruction at code[0], which stands at addr. Reserved
@@ -240,28 +293,43 @@ func (a ISA) Decode(inst *decode.Inst, code []byte, addr uint64) error {
 	if len(code) < 4 {
 		return decode.ErrTruncated
 	}
-	word, n := uint64(a.word(code)), uint8(4)
+	word := a.word(code)
 	if word>>26 == prefixOpcode {
-		if len(code) < 8 {
-			return decode.ErrTruncated
-		}
-		word, n = word<<32|uint64(a.word(code[4:])), 8
+		return a.decodePrefixed(inst, code)
 	}
-	number := lookup(word)
-	c := &codes[number]
-	if number == 0 || c.op == OpPrefixedNop && !nopSuffix(word) {
+	i := entry(word>>26, word)
+	c := &codes[i%uint16(len(codes))]
+	if i >= indexChain || word&c.mask != c.value || c.conds != 0 {
+		// One of several, restricted, or nothing.
+		if i = lookup(uint64(word)); i == 0 {
+			return decode.ErrInvalid
+		}
+		c = &codes[i]
+	}
+	inst.Detail = uint64(word)
+	inst.Len = 4
+	*(*[4]byte)(inst.Raw[:]) = [4]byte(code)
+	if c.class != classOther {
+		finish(inst, c.class)
+	}
+	return nil
+}
+
+// decodePrefixed is Decode for code that starts with a prefix.
+func (a ISA) decodePrefixed(inst *decode.Inst, code []byte) error {
+	if len(code) < 8 {
+		return decode.ErrTruncated
+	}
+	word := uint64(a.word(code))<<32 | uint64(a.word(code[4:]))
+	i := lookup(word)
+	c := &codes[i]
+	if i == 0 || c.class == classPrefixedNop && !nopSuffix(word) {
 		return decode.ErrInvalid
 	}
-	copy(inst.Raw[:n], code)
-	inst.Len = n
 	inst.Detail = word
-	inst.Op = uint16(c.op)
-	if c.privileged {
-		inst.Props = decode.Privileged
-	}
-	if c.op != OpOther {
-		finish(inst, c.op)
-	}
+	inst.Len = 8
+	*(*[8]byte)(inst.Raw[:]) = [8]byte(code)
+	finish(inst, c.class)
 	return nil
 }
 
@@ -273,80 +341,45 @@ func (a ISA) word(code []byte) uint32 {
 	return binary.BigEndian.Uint32(code)
 }
 
-// finish fills in flow, target and properties.
-func finish(inst *decode.Inst, op Op) {
-	c := &classes[op]
+// finish fills in what depends on the class of an instruction.
+func finish(inst *decode.Inst, cl class) {
+	c := &classes[cl&^privileged]
+	inst.Op = uint16(c.op)
 	inst.Flow = c.flow
-	inst.Props |= c.props
+	inst.Props = c.props
+	if cl&privileged != 0 {
+		inst.Props |= decode.Privileged
+	}
+	if c.kind != decode.PCRelNone {
+		inst.PCRel = decode.PCRel{Kind: c.kind, Width: inst.Len * 8}
+		inst.Target = inst.Addr
+	}
 	word := uint32(inst.Detail)
-	switch op {
-	case OpBranch:
-		direct(inst, int64(int32(word<<6)>>6&^3))
-		link(inst)
-	case OpBranchCond:
-		direct(inst, int64(int16(word&^3)))
-		link(inst)
-		conditional(inst)
-	case OpBranchLR, OpBranchCTR, OpBranchTAR:
-		link(inst)
-		conditional(inst)
-	case OpTrap:
-		if boField(word) != trapAlways {
-			inst.Props |= decode.Conditional
+	if c.direct != 0 {
+		inst.Target += uint64(int32(word<<c.direct)>>c.direct) &^ 3
+	}
+	if c.bo && boField(word)&boAlways == boAlways {
+		inst.Props &^= decode.Conditional
+		if inst.Flow == decode.FlowJumpIf {
+			inst.Flow = decode.FlowJump
 		}
-	case OpMoveSPR:
+	}
+	switch cl {
+	case classTrap:
+		if boField(word) == trapAlways {
+			inst.Props = 0
+		}
+	case classMoveSPR:
 		// This bit of the number of an SPR marks those that problem state
 		// cannot read or write [Power ISA 3.1, Book III, table of SPRs].
 		if word>>20&1 != 0 {
-			inst.Props |= decode.Privileged
+			inst.Props = decode.Privileged
 		}
-	case OpAddPCIS:
+	case classAddPCIS:
 		high := int16(word&0xffc0 | word>>15&0x3e | word&1)
-		relative(inst, decode.PCRelAddress, 4+int64(high)<<16)
-	case OpPCMemory:
-		relative(inst, decode.PCRelMemory, displacement34(inst.Detail))
-	case OpPCAddress:
-		relative(inst, decode.PCRelAddress, displacement34(inst.Detail))
-	}
-}
-
-// relative notes an operand that lies offset bytes from the instruction.
-func relative(inst *decode.Inst, kind decode.PCRelKind, offset int64) {
-	inst.Target = inst.Addr + uint64(offset)
-	inst.PCRel = decode.PCRel{Kind: kind, Width: inst.Len * 8}
-}
-
-// direct notes the target of a branch, relative or absolute.
-func direct(inst *decode.Inst, offset int64) {
-	const absolute = 2 // AA
-	if inst.Detail&absolute == 0 {
-		relative(inst, decode.PCRelBranch, offset)
-	} else {
-		inst.Target = uint64(offset)
-	}
-}
-
-// link turns a branch with LK set into a call.
-func link(inst *decode.Inst) {
-	if inst.Detail&1 == 0 {
-		return
-	}
-	inst.Props |= decode.Link
-	if inst.Flow == decode.FlowJump {
-		inst.Flow = decode.FlowCall
-	} else {
-		inst.Flow = decode.FlowCallIndirect
-	}
-}
-
-// conditional marks a branch that its field BO does not make unconditional.
-func conditional(inst *decode.Inst) {
-	if boField(uint32(inst.Detail))&boAlways == boAlways {
-		return
-	}
-	inst.Props |= decode.Conditional
-	if inst.Flow == decode.FlowJump {
-		inst.Flow = decode.FlowJumpIf
+		inst.Target += 4 + uint64(int64(high)<<16)
+	case classPCMemory, classPCAddress:
+		inst.Target += displacement34(inst.Detail)
 	}
 }
 
@@ -366,16 +399,16 @@ func boField(word uint32) uint32 { return word >> 21 & 31 }
 
 // displacement34 returns the displacement or immediate operand of a prefixed
 // D-form.
-func displacement34(word uint64) int64 {
+func displacement34(word uint64) uint64 {
 	v := word>>16&0x3_ffff_0000 | word&0xffff
-	return int64(v<<30) >> 30
+	return uint64(int64(v<<30) >> 30)
 }
 
 // nopSuffix reports whether the suffix of word may stand behind the prefix of
 // pnop: no branch, no return, no system call and no attn or stop, and nothing
 // else that synchronizes the context but isync [Power ISA 3.1, Book I, 3.3.19].
 func nopSuffix(word uint64) bool {
-	switch codes[lookup(word&0xffff_ffff)].op {
+	switch codes[lookup(word&0xffff_ffff)].op() {
 	case OpBranch, OpBranchCond, OpBranchLR, OpBranchCTR, OpBranchTAR,
 		OpSyscall, OpReturn, OpHalt, OpMoveMSR:
 		return false

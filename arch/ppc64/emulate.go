@@ -28,6 +28,8 @@ const (
 	emuMFSPR
 	emuMTSPR
 
+	emuExtended // the extended opcode decides
+
 	operations step = 0xff
 )
 
@@ -107,7 +109,16 @@ func stepOf(word uint64) step {
 	if word>>32 != 0 {
 		return prefixedStep(word)
 	}
-	switch opcode := word >> 26; opcode {
+	s := steps[word>>26]
+	if s == emuExtended {
+		return extendedStep(word)
+	}
+	return s
+}
+
+// extendedStep looks at the extended opcode.
+func extendedStep(word uint64) step {
+	switch word >> 26 {
 	case 4:
 		return steps4[word&63]
 	case 6:
@@ -128,12 +139,10 @@ func stepOf(word uint64) step {
 		return steps57[word&3]
 	case 58:
 		return steps58[word&3]
-	case 62:
-		return steps62[word&3]
 	case 61:
 		return steps61[word&7]
 	default:
-		return steps[opcode]
+		return steps62[word&3]
 	}
 }
 
@@ -155,6 +164,9 @@ func prefixedStep(word uint64) step {
 
 // steps are the instructions that their primary opcode alone makes out.
 var steps = [64]step{
+	4: emuExtended, 6: emuExtended, 19: emuExtended, 30: emuExtended, 31: emuExtended,
+	57: emuExtended, 58: emuExtended, 61: emuExtended, 62: emuExtended,
+
 	7: emuCompute, 8: emuCompute, 10: emuCompute, 11: emuCompute, // mulli subfic cmpli cmpi
 	12: emuCompute, 13: emuCompute, 14: emuCompute, 15: emuCompute, // addic addic. addi addis
 	16: emuBranch, 18: emuBranch, // bc b

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"go/format"
 	"log"
+	"math/bits"
 	"os"
 	"regexp"
 	"strconv"
@@ -21,12 +22,15 @@ func main() {
 		log.Fatal(err)
 	}
 	t := &tables{operands: map[string]arg{}, argIDs: map[arg]int{}}
-	t.argID(arg{})                                                          // number 0 means none
-	t.formats = append(t.formats, instr{mask: 0, value: 1, class: "Other"}) // matches nothing
+	t.argID(arg{}) // number 0 means none
+	t.formats = []instr{nothing}
 	for i, line := range strings.Split(string(text), "\n") {
 		if err := t.line(line); err != nil {
 			log.Fatalf("instructions.txt:%d: %v", i+1, err)
 		}
+	}
+	if err := t.check(); err != nil {
+		log.Fatal(err)
 	}
 	src, err := format.Source(t.source())
 	if err != nil {
@@ -66,8 +70,11 @@ type instr struct {
 	conds       []int
 	class       string
 	priv        bool
-	first, n    int // its other names in tables.aliases
+	aliases     []instr // other names of some of the words
 }
+
+// nothing is number 0, which no word matches.
+var nothing = instr{mask: 0, value: 1, class: "Other"}
 
 type tables struct {
 	operands map[string]arg
@@ -75,7 +82,6 @@ type tables struct {
 	argIDs   map[arg]int
 	conds    []cond
 	formats  []instr
-	aliases  []instr
 	bases    []int // the formats of the last line that was not indented
 }
 
@@ -108,31 +114,37 @@ func (t *tables) line(line string) error {
 	t.bases = t.bases[:0]
 	for _, v := range variants {
 		t.bases = append(t.bases, len(t.formats))
-		v.first = len(t.aliases)
 		t.formats = append(t.formats, v)
 	}
 	return nil
 }
 
 // addAliases gives each format of the last line those variants that name some
-// of its words. The aliases of a format must be neighbours, so a format is
-// moved behind when it gets one after another format of the line did.
+// of its words.
 func (t *tables) addAliases(variants []instr) error {
 	for _, v := range variants {
 		found := false
 		for _, b := range t.bases {
 			f := &t.formats[b]
-			if f.mask&^v.mask != 0 || v.value&f.mask != f.value {
-				continue
+			if f.mask&^v.mask == 0 && v.value&f.mask == f.value {
+				f.aliases = append(f.aliases, v)
+				found = true
 			}
-			own := append([]instr(nil), t.aliases[f.first:f.first+f.n]...)
-			f.first = len(t.aliases)
-			t.aliases = append(append(t.aliases, own...), v)
-			f.n = len(own) + 1
-			found = true
 		}
 		if !found {
 			return fmt.Errorf("%s names no word of the line above", v.name)
+		}
+	}
+	return nil
+}
+
+// check reports an instruction that is only another name of words of one.
+func (t *tables) check() error {
+	for i, a := range t.formats[1:] {
+		for j, b := range t.formats[1:] {
+			if i != j && b.mask&^a.mask == 0 && a.value&b.mask == b.value && len(b.conds) == 0 {
+				return fmt.Errorf("%s must be indented under %s", a.name, b.name)
+			}
 		}
 	}
 	return nil
@@ -365,9 +377,11 @@ func (t *tables) condArg(name string, local map[string]arg) (int, uint64, error)
 	return t.argID(a), cover(a), nil
 }
 
-// classes are the words for the Op of an instruction.
+// classes are the words for the class of an instruction.
 var classes = map[string]string{
-	"b": "Branch", "bc": "BranchCond", "bclr": "BranchLR", "bcctr": "BranchCTR", "bctar": "BranchTAR",
+	"b": "B", "bl": "BL", "ba": "BA", "bla": "BLA",
+	"bc": "BC", "bcl": "BCL", "bca": "BCA", "bcla": "BCLA",
+	"bclr": "BCLR", "bclrl": "BCLRL", "bcctr": "BCCTR", "bcctrl": "BCCTRL", "bctar": "BCTAR", "bctarl": "BCTARL",
 	"sc": "Syscall", "rfi": "Return", "trap": "Trap", "halt": "Halt",
 	"larx": "LoadReserve", "stcx": "StoreConditional", "mtmsr": "MoveMSR", "spr": "MoveSPR",
 	"addpcis": "AddPCIS", "pcmem": "PCMemory", "pcaddr": "PCAddress", "pnop": "PrefixedNop",
@@ -378,16 +392,20 @@ var classes = map[string]string{
 // the four types of prefix.
 func hash(opcode int) segment {
 	switch opcode {
-	case 4:
+	case 4, 19, 31, 59, 63:
 		return segment{0, 11}
-	case 19, 31, 59, 63:
-		return segment{1, 10}
 	case 60:
 		return segment{2, 9}
 	case 30:
-		return segment{1, 4}
+		return segment{0, 5}
 	case 6, 17, 56, 57, 58, 61, 62:
 		return segment{0, 4}
+	case 16, 18:
+		return segment{0, 2}
+	case 20, 21, 23:
+		return segment{0, 1}
+	case 10, 11:
+		return segment{21, 1}
 	case 64, 65, 66:
 		return segment{26, 6}
 	case 67:
@@ -396,14 +414,14 @@ func hash(opcode int) segment {
 	return segment{0, 0}
 }
 
-// matches reports whether some word of opcode with the given bits is one of f.
-func (f *instr) matches(opcode int, h segment, bits int) bool {
+// matches reports whether some word of opcode with key in the bits h is one of f.
+func (f *instr) matches(opcode int, h segment, key int) bool {
 	value, mask := uint64(opcode)<<26, uint64(0xffffffff_fc000000)
 	if opcode >= 64 {
 		value = 1<<58 | uint64(opcode-64)<<56
 		mask = 0xff000000_00000000
 	}
-	value |= uint64(bits) << h.shift
+	value |= uint64(key) << h.shift
 	mask |= (1<<h.width - 1) << h.shift
 	return (f.value^value)&f.mask&mask == 0
 }
@@ -445,11 +463,11 @@ func (t *tables) writeIndex(b *bytes.Buffer) {
 			index = index[:start+1] // holds 0
 			h = segment{}
 		}
-		fmt.Fprintf(b, "{%d, %d, %#x},\n", start, h.shift, 1<<h.width-1)
+		fmt.Fprintf(b, "{%d, %#x, %d},\n", start, 1<<h.width-1, h.shift)
 	}
 	fmt.Fprintln(b, "}")
-	writeInts(b, "index", "holds numbers of formats, or places in chains with the bit indexChain.", index)
-	writeInts(b, "chains", "holds lists of formats, the first that fits counts; 0 ends a list.", chains)
+	writeInts(b, "index", "holds numbers of instructions, or places in chains with the bit indexChain.", powerOfTwo(len(index)), index)
+	writeInts(b, "chains", "holds lists of instructions, the first that fits counts; 0 ends a list.", len(chains), chains)
 	fmt.Fprintf(b, "\nconst indexChain = %#x\n", chain)
 }
 
@@ -470,8 +488,12 @@ func entry(list []int, chains *[]int, seen map[string]int) int {
 	return at | chain
 }
 
-func writeInts(b *bytes.Buffer, name, doc string, list []int) {
-	fmt.Fprintf(b, "\n// %s %s\nvar %s = [...]uint16{", name, doc, name)
+// powerOfTwo returns the smallest one that is not less than n. Tables of such
+// a size need no checks of their bounds.
+func powerOfTwo(n int) int { return 1 << bits.Len(uint(n-1)) }
+
+func writeInts(b *bytes.Buffer, name, doc string, size int, list []int) {
+	fmt.Fprintf(b, "\n// %s %s\nvar %s = [%d]uint16{", name, doc, name, size)
 	for i, v := range list {
 		if i%16 == 0 {
 			b.WriteByte('\n')
@@ -508,7 +530,8 @@ func (t *tables) writeArgs(b *bytes.Buffer) {
 }
 
 func (t *tables) writeCodes(b *bytes.Buffer) {
-	fmt.Fprintln(b, "\n// codes are the words or suffixes of the instructions; number 0 is none.\nvar codes = [...]code{")
+	fmt.Fprintln(b, "\n// codes are the words or suffixes of the instructions; number 0 is none.")
+	fmt.Fprintf(b, "var codes = [%d]code{\n", powerOfTwo(len(t.formats)))
 	for _, f := range t.formats {
 		writeCode(b, f)
 	}
@@ -532,17 +555,23 @@ func writeCode(b *bytes.Buffer, f instr) {
 	if len(f.conds) > 0 {
 		first = f.conds[0]
 	}
-	fmt.Fprintf(b, "{%#x, %#x, Op%s, %v, %d, %d},", uint32(f.mask), uint32(f.value), f.class, f.priv, first, len(f.conds))
+	attr := "class" + f.class
+	if f.priv {
+		attr += " | privileged"
+	}
+	fmt.Fprintf(b, "{%#x, %#x, %s, %d, %d},", uint32(f.mask), uint32(f.value), attr, first, len(f.conds))
 }
 
 func (t *tables) writeFormats(b *bytes.Buffer) {
+	var aliases []instr
 	fmt.Fprintln(b, "\n// formats say how the instructions of codes are written.\nvar formats = [...]format{")
 	for _, f := range t.formats {
 		writeFormat(b, f)
-		fmt.Fprintf(b, ", %d, %d},\n", f.first, f.n)
+		fmt.Fprintf(b, ", %d, %d},\n", len(aliases), len(f.aliases))
+		aliases = append(aliases, f.aliases...)
 	}
 	fmt.Fprintln(b, "}\n\n// aliases are other ways to write certain words or suffixes.\nvar aliases = [...]alias{")
-	for _, f := range t.aliases {
+	for _, f := range aliases {
 		fmt.Fprint(b, "{code")
 		writeCode(b, f)
 		fmt.Fprint(b, "format")

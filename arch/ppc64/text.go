@@ -38,7 +38,7 @@ const (
 // as .long or .byte.
 //
 // The names come from this package's own tables and not from ppc64asm: its
-// Decode initializes package state without a lock, and it lacks half of the
+// Decode initializes package state without a lock, and it lacks many
 // simplified mnemonics.
 func (a ISA) Text(inst *decode.Inst, lookup decode.SymLookup) string {
 	var buf [96]byte
@@ -52,7 +52,7 @@ func (a ISA) appendText(b []byte, inst *decode.Inst, symbol decode.SymLookup) []
 	}
 	f := &formats[number]
 	t := writer{b: b, inst: inst, symbol: symbol}
-	switch op := codes[number].op; op {
+	switch op := codes[number].op(); op {
 	case OpBranchCond, OpBranchLR, OpBranchCTR, OpBranchTAR:
 		t.branch(f, op)
 	case OpTrap:

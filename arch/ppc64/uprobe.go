@@ -21,30 +21,32 @@ func (uprobeProfile) Name() string { return classify.Uprobe612 }
 
 // Func judges every instruction of f.
 func (p uprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
-	base := len(dst)
+	dst, verdicts := extend(dst, len(f.Insts))
 	for i := range f.Insts {
 		inst := &f.Insts[i]
-		dst = append(dst, p.judge(codeAt(f, inst.Addr), inst.Addr, inst))
+		p.judge(&verdicts[i], p.isa.kernelWord(codeAt(f, inst.Addr), inst), inst)
 	}
-	markHazards(dst[base:], f.Insts)
+	markHazards(verdicts, f.Insts)
 	return dst
 }
 
 // At judges the word at addr, be it an instruction or not.
-func (p uprobeProfile) At(f *classify.Func, addr uint64) classify.Verdict {
+func (p uprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
 	code := codeAt(f, addr)
 	if code == nil {
 		return classify.Refuse(&uprobeRules[uprobeOutside])
 	}
 	i, start := decode.Find(f.Insts, addr)
 	if start {
-		v := p.judge(code, addr, &f.Insts[i])
+		inst := &f.Insts[i]
+		p.judge(&v, p.isa.kernelWord(code, inst), inst)
 		if s, ok := sequenceAt(f.Insts, i); ok {
 			s.mark(&v)
 		}
 		return v
 	}
-	v := p.judge(code, addr, &decode.Inst{Addr: addr, Props: decode.Invalid})
+	inst := decode.Inst{Addr: addr, Props: decode.Invalid}
+	p.judge(&v, p.isa.kernelWord(code, &inst), &inst)
 	if i >= 0 {
 		v.Culprit = f.Insts[i].Addr
 		v.Instead = v.Culprit
@@ -56,39 +58,43 @@ func (p uprobeProfile) At(f *classify.Func, addr uint64) classify.Verdict {
 }
 
 // Lone judges the word that code starts with.
-func (p uprobeProfile) Lone(code []byte, addr uint64) classify.Verdict {
+func (p uprobeProfile) Lone(code []byte, addr uint64) (v classify.Verdict) {
 	inst := decode.Inst{Addr: addr}
 	if p.isa.Decode(&inst, code, addr) != nil {
 		inst.Props = decode.Invalid
 	}
-	v := p.judge(code, addr, &inst)
+	p.judge(&v, p.isa.kernelWord(code, &inst), &inst)
 	loneHazard(&v, &inst)
 	return v
 }
 
-// judge returns the verdict on the word that code starts with; inst is what it
-// truly is, Invalid where it is no instruction.
-func (p uprobeProfile) judge(code []byte, addr uint64, inst *decode.Inst) classify.Verdict {
-	if addr&3 != 0 {
-		return classify.Refuse(&uprobeRules[uprobeMisaligned])
-	}
-	word, ok := p.isa.kernelWord(code)
-	if !ok {
-		return classify.Refuse(&uprobeRules[uprobeOutside])
-	}
+// judge fills in v, the zero verdict, for word; inst is what truly stands
+// there, Invalid where that is no instruction.
+func (p uprobeProfile) judge(v *classify.Verdict, word uint64, inst *decode.Inst) {
 	isa30 := p.isa.CPU == POWER9
-	if !isa30 && crossesBoundary(addr, word) {
-		return classify.Refuse(&uprobeRules[uprobeBoundary])
-	}
-	if rule := stepRule(word); rule != steppable {
-		return classify.Refuse(&uprobeRules[rule])
+	if rule := uprobeRule(word, inst.Addr, isa30); rule != steppable {
+		v.Rule = &uprobeRules[rule]
+		return
 	}
 	step := mode{user: true, isa30: isa30}.emulate(word)
-	v := classify.Verdict{Exec: classify.ExecSlot, Emulator: step.name()}
+	v.Emulator = step.name()
 	if step == emuUnknown || step&guarded != 0 {
-		v.Hazard = slotHazard(inst)
+		v.Exec, v.Hazard = classify.ExecSlot, slotHazard(inst)
 	} else {
 		v.Exec = classify.ExecEmulate
 	}
-	return v
+}
+
+// uprobeRule returns the rule by which a probe at addr is refused, or
+// steppable.
+func uprobeRule(word, addr uint64, isa30 bool) uint8 {
+	switch {
+	case addr&3 != 0:
+		return uprobeMisaligned
+	case word == noWord:
+		return uprobeOutside
+	case !isa30 && crossesBoundary(addr, word):
+		return uprobeBoundary
+	}
+	return stepRule(word)
 }
