@@ -18,7 +18,7 @@ PLACE    ?= main
 .PHONY: run build test race lint fuzz bench clean
 
 run: build
-	bin/xol analyze $(PROGRAM) | tail -n 40
+	bin/xol analyze $(PROGRAM) | tail -n 24
 	bin/xol explain $(PROGRAM) $(PLACE)
 
 build: | toolchain
@@ -53,8 +53,14 @@ bench: | toolchain
 clean:
 	rm -rf bin
 
-# The go command fetches modules by itself, and the release of Go that go.mod
-# names where an older one is installed. It must be there, though.
+# The go command fetches by itself the modules, and the release of Go that
+# go.mod asks for. It has to be there, though, and know how to.
+export GOTOOLCHAIN ?= auto
+
 .PHONY: toolchain
 toolchain:
-	@command -v $(GO) >/dev/null || { echo "make: no go command found; install it: apt install golang-go, or https://go.dev/dl" >&2; exit 1; }
+	@command -v $(GO) >/dev/null || { echo "make: no go command found; install Go 1.21 or later: https://go.dev/dl" >&2; exit 1; }
+	@case "$$(cd / && $(GO) version)" in \
+	*" go1."[0-9].*|*" go1."[0-9]" "*|*" go1.1"[0-9]*|*" go1.20"*) \
+		echo "make: $$(cd / && $(GO) version) is too old; install Go 1.21 or later: https://go.dev/dl" >&2; exit 1;; \
+	esac
