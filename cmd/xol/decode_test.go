@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"xol/arch"
 )
 
 // TestDecodeLineAsDocumented compares a line with the one that scripts were
@@ -168,6 +170,44 @@ func TestDecodeInputThatFails(t *testing.T) {
 	if n := strings.Count(stdout.String(), "nop"); n != 2 {
 		t.Errorf("%d lines decoded before the failure, want 2", n)
 	}
+}
+
+// FuzzDecodeLines gives decode any input: it answers every line with one JSON
+// object.
+func FuzzDecodeLines(f *testing.F) {
+	for _, seed := range []string{"90\n0x1000 e8fb0f0000\n", "\n\n", "zz 90", "0x1 \t90\r\n", "\x00\xff\n62\n"} {
+		f.Add(seed, "amd64")
+	}
+	f.Add("0x1000 1f2003d5\n", "arm64")
+	f.Add("60000000\n06100000\n", "ppc64")
+	f.Fuzz(func(t *testing.T, input, archName string) {
+		var stdout, stderr bytes.Buffer
+		status := run([]string{"decode", "--arch=" + archName, "-o", "jsonl", "-"}, strings.NewReader(input), &stdout, &stderr)
+		if status == 2 {
+			if _, err := arch.ByName(archName); err == nil {
+				t.Fatalf("status 2: %s", &stderr)
+			}
+			return
+		}
+		lines := strings.Count(input, "\n")
+		if input != "" && !strings.HasSuffix(input, "\n") {
+			lines++
+		}
+		results, failures := 0, 0
+		for line := range strings.Lines(stdout.String()) {
+			var res decodedJSON
+			if err := json.Unmarshal([]byte(line), &res); err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			results++
+			if res.Error != nil {
+				failures++
+			}
+		}
+		if results != lines || (failures > 0) != (status == 1) {
+			t.Errorf("%d results for %d lines, %d of them errors, status %d", results, lines, failures, status)
+		}
+	})
 }
 
 func BenchmarkDecodeLines(b *testing.B) {
