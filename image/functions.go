@@ -75,7 +75,7 @@ func (im *Image) listFunctions(e Extent) ([]Function, error) {
 		return nil, err
 	}
 	w := &worklist{im: im, hints: sync.OnceValue(im.functionHints)}
-	w.fns = make([]Function, 0, len(t.sorted)/2)
+	w.fns = make([]Function, 0, im.textSymbols(t))
 	for i := range im.text {
 		r := &im.text[i]
 		c := cutter{w: w, text: i, pos: r.Addr, covered: r.Addr, fill: true}
@@ -86,6 +86,15 @@ func (im *Image) listFunctions(e Extent) ([]Function, error) {
 		}
 	}
 	return slices.Clip(w.fns), nil
+}
+
+// textSymbols returns how many symbols are in text.
+func (im *Image) textSymbols(t *symtab) int {
+	n := 0
+	for i := range im.text {
+		n += t.upTo(im.text[i].End()-1) - t.upTo(im.text[i].Addr-1)
+	}
+	return n
 }
 
 // cutBySymbols adds what the symbols say of a range of text.

@@ -38,7 +38,7 @@ func (im *Image) readMarks() (place.Marks, error) {
 	}
 	m := &marker{im: im, syms: syms}
 	if im.kind == KindKernel {
-		m.marks = make(place.Marks, 0, len(syms.sorted)/2)
+		m.marks = make(place.Marks, 0, len(syms.sorted)/4*3) // what kernels need
 	}
 	m.relas = sync.OnceValues(m.dynamicRelocations)
 	m.dataInText()

@@ -160,6 +160,9 @@ func (m *marker) ftraceAdjust(addr uint64) uint64 {
 		armBTI = 0xd503245f // bti c
 		ppcNop = 0x60000000
 	)
+	if m.im.machine == elf.EM_X86_64 {
+		return 0
+	}
 	var buf [16]byte
 	code, err := m.im.Code(buf[:], addr, uint64(len(buf)))
 	if err != nil {
