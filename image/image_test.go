@@ -123,6 +123,32 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
+// TestOverwritten overwrites parts of files whose headers stay.
+func TestOverwritten(t *testing.T) {
+	for name, file := range fixtureFiles(t) {
+		order := binary.ByteOrder(binary.LittleEndian)
+		if file[elf.EI_DATA] == byte(elf.ELFDATA2MSB) {
+			order = binary.BigEndian
+		}
+		shoff := int(order.Uint64(file[40:]))
+		for _, n := range boundaries(t, file) {
+			if n < ehdrSize || n >= shoff {
+				continue
+			}
+			for _, fill := range []byte{0, 0xff} {
+				damaged := slices.Clone(file)
+				part := damaged[n:min(n+64, shoff)]
+				for i := range part {
+					part[i] = fill
+				}
+				if err := exercise(t, damaged, Options{}); err != nil && err.Error() == "" {
+					t.Errorf("%s, %#x from %#x on: an error without words", name, fill, n)
+				}
+			}
+		}
+	}
+}
+
 // boundaries returns where the headers and sections of a file start and end,
 // and the bytes beside.
 func boundaries(t *testing.T, file []byte) []int {
