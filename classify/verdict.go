@@ -87,12 +87,15 @@ const (
 // Verdict is what one profile says about a probe at one address. The zero
 // value says nothing; Exec is set in every verdict that allows the probe.
 type Verdict struct {
-	Rule     *Rule   // why the probe is refused; nil where it is not
-	Hazard   *Hazard // nil where the instruction is executed rightly
-	Emulator string  // what emulates the instruction, in the kernel's terms ("jcc", "tbz_tbnz"); empty otherwise
-	Culprit  uint64  // address of what stands in the way; 0 where the rule speaks of the instruction itself
-	MovedTo  uint64  // where the probe is really put; 0 means where it was asked for
-	Instead  uint64  // an address near by that would do; 0 where none is known
+	Rule   *Rule   // why the probe is refused; nil where it is not
+	Hazard *Hazard // nil where the instruction is executed rightly
+	// Emulator is what emulates the instruction, in the kernel's terms ("jcc",
+	// "tbz_tbnz"); empty where nothing does. With ExecSlot, emulation is tried
+	// first and the slot used where memory protection makes it fail.
+	Emulator string
+	Culprit  uint64 // address of what stands in the way; 0 where the rule speaks of the instruction itself
+	MovedTo  uint64 // where the probe is really put; 0 means where it was asked for
+	Instead  uint64 // an address near by that would do; 0 where none is known
 	Exec     Exec
 	Boost    bool // the copy may end in a jump back
 	Fixups   Fixups

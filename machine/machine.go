@@ -1,5 +1,6 @@
-// Package machine describes the register file of a CPU and holds its values,
-// for everything that runs instructions.
+// Package machine models a CPU for everything that runs instructions: its
+// register file and their values, memory that appears where it is touched, and
+// the engine that executes code.
 package machine
 
 import "encoding/binary"

@@ -21,21 +21,12 @@ func (l *Layout) At(code []byte) uint64 { return l.To + uint64(len(code)) }
 // instruction where target is the start of one in a region, else target
 // itself.
 func (l *Layout) Moved(target uint64) uint64 {
-	if l.Inside(target) {
-		for i := range l.Plan.Steps {
-			if s := &l.Plan.Steps[i]; s.Inst.Addr == target {
-				return l.To + uint64(s.Offset)
-			}
+	if l.Plan.Inside(target) {
+		if s, ok := l.Plan.step(target); ok {
+			return l.To + uint64(s.Offset)
 		}
 	}
 	return target
-}
-
-// Inside reports whether an original address belongs to a region that moves.
-// A branch of a single instruction to itself leaves a slot.
-func (l *Layout) Inside(target uint64) bool {
-	p := l.Plan
-	return p.Options.Form == Region && target-p.From() < p.Next()-p.From()
 }
 
 // Encode lays the code of p out at the address to and copies it into dst. The

@@ -43,13 +43,14 @@ const (
 	Far
 )
 
-// ScratchPolicy says where a far form takes a register from.
+// ScratchPolicy says where a far form takes a register from. A dead one saves
+// the way over the stack.
 type ScratchPolicy uint8
 
 const (
-	ScratchStack ScratchPolicy = iota // one that the instruction does not use, saved on the stack
+	ScratchStack ScratchPolicy = iota // one of Options.Registers, else one that is saved on the stack
+	ScratchGiven                      // only one of Options.Registers
 	ScratchNone                       // there is none: forms that need one are refused
-	ScratchGiven                      // one of Options.Registers, which the caller knows to be dead
 )
 
 // Options are what the caller chooses. The zero value asks for a boosted slot
@@ -59,18 +60,26 @@ type Options struct {
 	Back    Back
 	Reach   Reach
 	Scratch ScratchPolicy
-	// Registers is the set of dead general registers by number, for
-	// ScratchGiven: bit 0 is rax, x0 or r0.
+	// Registers is the set of general registers that the caller knows to be
+	// dead, by number: bit 0 is rax, x0 or r0. A far jump on arm64 needs one.
 	Registers uint32
 	// NoRedZone says that nothing below the stack pointer has to be kept:
 	// 128 bytes on amd64, 288 (ELFv1) or 512 (ELFv2) on ppc64; arm64 has none.
 	NoRedZone bool
-	// Kernel says that the code runs in kernel mode, where an interrupt may
-	// overwrite what is below the stack pointer; it implies NoRedZone.
+	// Kernel says that the code runs in kernel mode; on amd64 it implies
+	// NoRedZone.
 	Kernel bool
 	// Linux asks for the bytes of Linux 6.12: only displacements are
 	// re-based, by Near rules.
 	Linux bool
+}
+
+// Dead returns the registers that may be changed.
+func (o *Options) Dead() uint32 {
+	if o.Scratch == ScratchNone {
+		return 0
+	}
+	return o.Registers
 }
 
 // Action is what becomes of an instruction.
@@ -106,6 +115,9 @@ type Step struct {
 	Min    uint8 // bounds of its bytes at any address
 	Max    uint8
 	Offset uint16 // bytes from the start of the code; set by Encode
+	// Clobbers is the set of registers that the moved form may change though
+	// the instruction does not, by their index in the ISA's register file.
+	Clobbers uint64
 	// Detail is the ISA's own: which form, which scratch register.
 	Detail uint32
 }
@@ -128,17 +140,85 @@ func (p *Plan) From() uint64 { return p.Steps[0].Inst.Addr }
 // Next returns the address behind the last instruction.
 func (p *Plan) Next() uint64 { return p.Steps[len(p.Steps)-1].Inst.Next() }
 
-// Reset empties the plan for instructions of the given options.
-func (p *Plan) Reset(opt Options) {
+// Start empties the plan and fills it with steps for insts, all Kept, after
+// checking that they may be planned together. align is the alignment of code.
+// It is for the ISAs' own use.
+func (p *Plan) Start(insts []decode.Inst, opt Options, align int) error {
+	if len(insts) == 0 {
+		return ErrEmpty
+	}
+	if opt.Form == Slot && len(insts) > 1 {
+		return ErrNotContiguous
+	}
 	p.Steps, p.Options = p.Steps[:0], opt
-	p.Min, p.Max, p.Align = 0, 0, 1
+	p.Min, p.Max, p.Align = 0, 0, align
+	for i := range insts {
+		inst := &insts[i]
+		if inst.Len == 0 || inst.Has(decode.Invalid) {
+			return decode.ErrInvalid
+		}
+		if i > 0 && insts[i-1].Next() != inst.Addr {
+			return ErrNotContiguous
+		}
+		p.Steps = append(p.Steps, Step{Inst: *inst, Min: inst.Len, Max: inst.Len})
+	}
+	return nil
+}
+
+// BranchInto returns the address of the first step that branches into the
+// middle of an instruction of the region.
+func (p *Plan) BranchInto() (addr uint64, found bool) {
+	for i := range p.Steps {
+		inst := &p.Steps[i].Inst
+		target, direct := inst.BranchTarget()
+		if !direct || !p.Inside(target) {
+			continue
+		}
+		if _, start := p.step(target); !start {
+			return inst.Addr, true
+		}
+	}
+	return 0, false
+}
+
+// Inside reports whether an original address belongs to a region that moves.
+// A single instruction's branch to itself leaves its slot.
+func (p *Plan) Inside(addr uint64) bool {
+	return p.Options.Form == Region && addr-p.From() < p.Next()-p.From()
+}
+
+// step returns the step of the instruction that starts at addr.
+func (p *Plan) step(addr uint64) (*Step, bool) {
+	for i := range p.Steps {
+		if p.Steps[i].Inst.Addr == addr {
+			return &p.Steps[i], true
+		}
+	}
+	return nil, false
+}
+
+// Finish sums the bounds of the steps up. near and far are the sizes in bytes
+// of a jump back. It is for the ISAs' own use.
+func (p *Plan) Finish(near, far int) {
+	for i := range p.Steps {
+		p.Min += int(p.Steps[i].Min)
+		p.Max += int(p.Steps[i].Max)
+	}
+	switch p.Options.Reach {
+	case Near:
+		far = near
+	case Far:
+		near = far
+	}
+	p.Min += near
+	p.Max += far
 }
 
 // Relocator moves instructions of one ISA.
 type Relocator interface {
 	// Plan fills p for instructions that follow one another. It answers a
-	// *RefusedError, ErrEmpty or ErrNotContiguous; with Options.Form Slot,
-	// more than one instruction is ErrNotContiguous.
+	// *RefusedError, ErrEmpty, ErrNotContiguous or decode.ErrInvalid; with
+	// Options.Form Slot, more than one instruction is ErrNotContiguous.
 	Plan(p *Plan, insts []decode.Inst, opt Options) error
 	// Encode writes the code of p for the address to into dst and returns its
 	// length in bytes. It answers ErrTooSmall, ErrRange or ErrMisaligned, and

@@ -27,6 +27,11 @@ const (
 	X86FPCW    int32 = C.UC_X86_REG_FPCW
 	X86FPSW    int32 = C.UC_X86_REG_FPSW
 	X86FPTag   int32 = C.UC_X86_REG_FPTAG
+	X86FIP     int32 = C.UC_X86_REG_FIP // of the last x87 instruction, like the four below
+	X86FCS     int32 = C.UC_X86_REG_FCS
+	X86FDP     int32 = C.UC_X86_REG_FDP
+	X86FDS     int32 = C.UC_X86_REG_FDS
+	X86FOP     int32 = C.UC_X86_REG_FOP
 	X86CR0     int32 = C.UC_X86_REG_CR0
 	X86CR4     int32 = C.UC_X86_REG_CR4
 	ARM64X0    int32 = C.UC_ARM64_REG_X0

@@ -86,8 +86,31 @@ uc_err xol_open(int arch, int mode, int cpu_model, uint64_t exit_address,
 	return UC_ERR_OK;
 }
 
+static uc_err run_inside(uc_engine *uc, struct xol_stop *stop, int pc_id,
+			 uint64_t lo, uint64_t hi, size_t burst, size_t bursts)
+{
+	uint64_t pc;
+	uc_err err;
+
+	for (;;) {
+		err = uc_reg_read(uc, pc_id, &pc);
+		if (err)
+			return err;
+		if (stop->kind != XOL_STOP_NONE || pc - lo >= hi - lo)
+			return UC_ERR_OK;
+		if (bursts-- == 0) {
+			stop->kind = XOL_STOP_STEPS;
+			return UC_ERR_OK;
+		}
+		err = uc_emu_start(uc, pc, 0, 0, burst);
+		if (err)
+			return err;
+	}
+}
+
 uc_err xol_run(uc_engine *uc, struct xol_regs *regs, struct xol_stop *stop,
-	       uint64_t pc, size_t count)
+	       int pc_id, uint64_t lo, uint64_t hi, size_t burst,
+	       size_t bursts)
 {
 	uc_err err, read_err;
 
@@ -95,7 +118,7 @@ uc_err xol_run(uc_engine *uc, struct xol_regs *regs, struct xol_stop *stop,
 	err = uc_reg_write_batch(uc, regs->ids, regs->values, regs->count);
 	if (err)
 		return err;
-	err = uc_emu_start(uc, pc, 0, 0, count);
+	err = run_inside(uc, stop, pc_id, lo, hi, burst, bursts);
 	read_err = uc_reg_read_batch(uc, regs->ids, regs->values, regs->count);
 	return err ? err : read_err;
 }

@@ -10,7 +10,7 @@
 // Why the last run ended early. The engine's own error does not say which
 // exception it was.
 struct xol_stop {
-	uint32_t kind;   // enum xol_stop_kind
+	uint32_t kind; // enum xol_stop_kind
 	uint32_t number; // of the exception
 };
 
@@ -19,6 +19,7 @@ enum xol_stop_kind {
 	XOL_STOP_TRAP,
 	XOL_STOP_INVALID,
 	XOL_STOP_SYSCALL,
+	XOL_STOP_STEPS,
 };
 
 // A set of registers, and host memory for their values.
@@ -31,7 +32,8 @@ struct xol_regs {
 uc_err xol_open(int arch, int mode, int cpu_model, uint64_t exit_address,
 		uint64_t exit_physical, struct xol_stop *stop, uintptr_t handle, uc_engine **out);
 uc_err xol_run(uc_engine *uc, struct xol_regs *regs, struct xol_stop *stop,
-	       uint64_t pc, size_t count);
+	       int pc_id, uint64_t lo, uint64_t hi, size_t burst,
+	       size_t bursts);
 uc_err xol_remove_cache(uc_engine *uc, uint64_t begin, uint64_t end);
 uc_err xol_flush_tlb(uc_engine *uc);
 

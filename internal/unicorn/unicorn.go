@@ -171,7 +171,8 @@ func (e *Engine) Map(pa uint64, mem []byte) error {
 }
 
 // RemoveCache drops what was translated from the virtual addresses
-// [begin, end). It has to follow every change of code by the host.
+// [begin, end), which must lie in one page. It has to follow every change of
+// code by the host.
 func (e *Engine) RemoveCache(begin, end uint64) error {
 	if err := C.xol_remove_cache(e.uc, C.uint64_t(begin), C.uint64_t(end)); err != 0 {
 		return Error(err)
@@ -230,7 +231,7 @@ func (r *Registers) Word(i int) *uint64 {
 	return (*uint64)(unsafe.Pointer(&r.values[i*registerSize]))
 }
 
-// Stop is why a run ended before its count.
+// Stop is why a run ended inside its range.
 type Stop uint8
 
 // The reasons.
@@ -239,12 +240,16 @@ const (
 	StopTrap    Stop = C.XOL_STOP_TRAP    // an exception, with its number
 	StopInvalid Stop = C.XOL_STOP_INVALID // not an instruction for the engine
 	StopSyscall Stop = C.XOL_STOP_SYSCALL // amd64 syscall
+	StopSteps   Stop = C.XOL_STOP_STEPS   // all bursts are done
 )
 
-// Run writes the registers, executes count instructions from pc, and reads the
-// registers. An exception stops it: number is the engine's.
-func (e *Engine) Run(r *Registers, pc uint64, count int) (stop Stop, number uint32, err error) {
-	code := C.xol_run(e.uc, r.regs, e.stop, C.uint64_t(pc), C.size_t(count))
+// Run writes the registers, executes instructions while the program counter is
+// in [lo, hi), and reads the registers. pc is the engine's number of the program
+// counter. The range is checked after every burst instructions, at most bursts
+// times: code that may leave it to anywhere needs bursts of 1. An exception
+// stops the run: number is the engine's.
+func (e *Engine) Run(r *Registers, pc int32, lo, hi uint64, burst, bursts int) (stop Stop, number uint32, err error) {
+	code := C.xol_run(e.uc, r.regs, e.stop, C.int(pc), C.uint64_t(lo), C.uint64_t(hi), C.size_t(burst), C.size_t(bursts))
 	if code != 0 {
 		err = Error(code)
 	}

@@ -101,7 +101,7 @@ func TestRun(t *testing.T) {
 			}
 			o.load(t, c.code)
 			start()
-			if stop, _, err := o.Run(r, codePage, 2); stop != StopNone || err != nil {
+			if stop, _, err := o.Run(r, c.pc, codePage, codePage+uint64(len(c.code)/2), 1, 2); stop != StopNone || err != nil {
 				t.Fatalf("stop %d, error %v", stop, err)
 			}
 			want := o.data[8]
@@ -115,16 +115,22 @@ func TestRun(t *testing.T) {
 				t.Errorf("pc %#x", pc)
 			}
 
+			o.load(t, c.code)
+			start()
+			if stop, _, err := o.Run(r, c.pc, codePage, codePage+PageSize, 1, 1); stop != StopSteps || err != nil {
+				t.Errorf("one step: stop %d, error %v", stop, err)
+			}
+
 			o.load(t, c.trap)
 			start()
-			if stop, n, err := o.Run(r, codePage, 1); stop != StopTrap || n != c.trapStop {
+			if stop, n, err := o.Run(r, c.pc, codePage, codePage+PageSize, 1, 1); stop != StopTrap || n != c.trapStop {
 				t.Errorf("trap: stop %d, number %d, error %v", stop, n, err)
 			}
 
 			o.load(t, c.code)
 			start()
 			*r.Word(1) = dataPage + 0x10000
-			if _, _, err := o.Run(r, codePage, 2); err != ErrException {
+			if _, _, err := o.Run(r, c.pc, codePage, codePage+PageSize, 1, 2); err != ErrException {
 				t.Errorf("store to nowhere: error %v", err)
 			}
 			if pc := *r.Word(2); pc != codePage+4 {

@@ -1,0 +1,94 @@
+//go:build unicorn
+
+package emulator
+
+import (
+	"xol/arch/amd64"
+	"xol/decode"
+	"xol/internal/unicorn"
+	"xol/machine"
+)
+
+// What the processor is set to: CR0 with protection and native x87 errors, CR4
+// with SSE, XSAVE and the FS and GS base instructions.
+const (
+	cr0 = 1<<0 | 1<<1 | 1<<4 | 1<<5
+	cr4 = 1<<9 | 1<<10 | 1<<16 | 1<<18
+)
+
+func amd64Setup(f *machine.File) setup {
+	s := setup{
+		arch: unicorn.AMD64,
+		constants: []constant{
+			{unicorn.X86CR0, cr0}, {unicorn.X86CR4, cr4},
+			{unicorn.X86FIP, 0}, {unicorn.X86FCS, 0}, {unicorn.X86FDP, 0}, {unicorn.X86FDS, 0}, {unicorn.X86FOP, 0},
+		},
+		skip:  amd64Skip,
+		event: amd64Event,
+	}
+	ids := map[int]int32{
+		amd64.RAX: unicorn.X86RAX, amd64.RCX: unicorn.X86RCX, amd64.RDX: unicorn.X86RDX, amd64.RBX: unicorn.X86RBX,
+		amd64.RSP: unicorn.X86RSP, amd64.RBP: unicorn.X86RBP, amd64.RSI: unicorn.X86RSI, amd64.RDI: unicorn.X86RDI,
+		amd64.RIP: unicorn.X86RIP, amd64.RFLAGS: unicorn.X86EFLAGS, amd64.FSBase: unicorn.X86FSBase,
+		amd64.GSBase: unicorn.X86GSBase, amd64.MXCSR: unicorn.X86MXCSR, amd64.FCW: unicorn.X86FPCW,
+		amd64.FSW: unicorn.X86FPSW, amd64.FTW: unicorn.X86FPTag,
+	}
+	for i := range 8 {
+		ids[amd64.R8+i] = unicorn.X86R8 + int32(i)
+		ids[amd64.ST0+i] = unicorn.X86ST0 + int32(i)
+	}
+	for i := range 16 {
+		ids[amd64.ZMM0+i] = unicorn.X86XMM0 + int32(i)
+	}
+	s.links = links(f, ids)
+	return s
+}
+
+// doubleFault is what the engine makes of every fault after the first, since it
+// never sees the first one's handler return.
+const doubleFault = 8
+
+func amd64Event(trap uint32) machine.Event {
+	if trap == doubleFault {
+		trap = 0
+	}
+	return machine.Event{Kind: machine.EventTrap, Number: uint64(trap)}
+}
+
+// links returns the links in the order of the file.
+func links(f *machine.File, ids map[int]int32) []link {
+	var out []link
+	for i := range f.Registers {
+		if id, ok := ids[i]; ok {
+			out = append(out, link{i, id, min(f.Registers[i].Size, 16)})
+		}
+	}
+	return out
+}
+
+// amd64Skip names the classes that the engine runs wrongly: it takes VEX-128
+// for the SSE form, and knows no memory protection, no devices and no modes.
+func amd64Skip(inst *decode.Inst) string {
+	d := amd64.DetailOf(inst)
+	switch d.Encoding() {
+	case amd64.EncVEX2, amd64.EncVEX3, amd64.EncEVEX, amd64.EncXOP, amd64.EncREX2:
+		return "VEX, EVEX, XOP and REX2 without a CPU that has them"
+	}
+	switch {
+	case inst.Has(decode.Privileged):
+		return "privileged"
+	case inst.Flow == decode.FlowSyscall:
+		return "system calls"
+	case d.Map() == amd64.MapOneByte && d.Opcode() == 0xc7 && inst.Flow == decode.FlowJumpIf:
+		return "xbegin, whose abort status the engine makes up"
+	case inst.PCRel.Kind != decode.PCRelNone && d.Map() == amd64.Map0F && (d.Opcode() == 0xa4 || d.Opcode() == 0xac):
+		return "shld and shrd by an immediate, whose RIP-relative operand the engine misplaces by a byte"
+	case amd64.LoadsSystemFlags(inst):
+		return "popf with random flags"
+	case amd64.Volatile(inst):
+		return "results that vary: clocks, random numbers, CPU identity"
+	case amd64.Segmented(inst):
+		return "far transfers and segment registers"
+	}
+	return ""
+}

@@ -1,0 +1,62 @@
+//go:build unicorn
+
+package emulator
+
+import (
+	"xol/arch/arm64"
+	"xol/decode"
+	"xol/internal/unicorn"
+	"xol/machine"
+)
+
+// fpAndSIMD is CPACR_EL1 with floating point and SIMD not trapped.
+const fpAndSIMD = 3 << 20
+
+// The engine's numbers of exceptions on arm64.
+const (
+	arm64Undefined = 1
+	arm64SVC       = 2
+	arm64SMC       = 13
+)
+
+func arm64Setup(f *machine.File) setup {
+	s := setup{
+		arch:      unicorn.ARM64,
+		constants: []constant{{unicorn.ARM64CPACR, fpAndSIMD}},
+		skip:      arm64Skip,
+		event: func(trap uint32) machine.Event {
+			switch trap {
+			case arm64Undefined:
+				return machine.Event{Kind: machine.EventInvalid}
+			case arm64SVC, arm64SMC:
+				return machine.Event{Kind: machine.EventSyscall}
+			}
+			return machine.Event{Kind: machine.EventTrap, Number: uint64(trap)}
+		},
+	}
+	ids := map[int]int32{
+		arm64.X0 + 29: unicorn.ARM64FP, arm64.X0 + 30: unicorn.ARM64LR,
+		arm64.SP: unicorn.ARM64SP, arm64.PC: unicorn.ARM64PC, arm64.NZCV: unicorn.ARM64NZCV,
+		arm64.FPCR: unicorn.ARM64FPCR, arm64.FPSR: unicorn.ARM64FPSR, arm64.TPIDR: unicorn.ARM64TPIDR,
+	}
+	for i := range 29 {
+		ids[arm64.X0+i] = unicorn.ARM64X0 + int32(i)
+	}
+	for i := range 32 {
+		ids[arm64.V0+i] = unicorn.ARM64V0 + int32(i)
+	}
+	s.links = links(f, ids)
+	return s
+}
+
+func arm64Skip(inst *decode.Inst) string {
+	switch {
+	case inst.Has(decode.Privileged):
+		return "privileged"
+	case inst.Flow == decode.FlowSyscall:
+		return "system calls"
+	case arm64.Volatile(inst):
+		return "results that vary: clocks, random numbers, CPU identity"
+	}
+	return ""
+}

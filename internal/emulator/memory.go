@@ -1,0 +1,145 @@
+//go:build unicorn
+
+package emulator
+
+import (
+	"errors"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"xol/internal/unicorn"
+	"xol/machine"
+)
+
+// Memory appears where it is touched, out of an arena of this many pages. No
+// instruction touches more than a few.
+const arenaPages = 64
+
+const pageMask = unicorn.PageSize - 1
+
+// page is one page of guest memory.
+type page struct {
+	va    uint64
+	frame int    // in the arena
+	seed  uint64 // that its contents come from
+	code  bool   // holds a part; its contents do not depend on the run's seed
+}
+
+// memory is the guest's memory: the arena, with a copy of each page as it was
+// before the run.
+type memory struct {
+	arena    []byte
+	pristine []byte
+	pages    []page
+	free     []int
+	seed     uint64
+	writes   []machine.Write
+}
+
+var errArena = errors.New("the code touches too many pages")
+
+func newMemory() (*memory, error) {
+	arena, err := unix.Mmap(-1, 0, arenaPages*unicorn.PageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return nil, err
+	}
+	m := &memory{arena: arena, pristine: make([]byte, len(arena))}
+	for i := range arenaPages {
+		m.free = append(m.free, i)
+	}
+	return m, nil
+}
+
+func (m *memory) close() error { return unix.Munmap(m.arena) }
+
+func (m *memory) contents(frame int) []byte {
+	return m.arena[frame*unicorn.PageSize:][:unicorn.PageSize]
+}
+
+func (m *memory) before(frame int) []byte {
+	return m.pristine[frame*unicorn.PageSize:][:unicorn.PageSize]
+}
+
+// translate finds or makes the page of va.
+func (m *memory) translate(va uint64, _ unicorn.Access) (uint64, unicorn.Perm, bool) {
+	p := m.page(va&^pageMask, false)
+	if p == nil {
+		return 0, 0, false
+	}
+	return uint64(p.frame) * unicorn.PageSize, unicorn.PermRead | unicorn.PermWrite | unicorn.PermExec, true
+}
+
+func (m *memory) page(va uint64, code bool) *page {
+	for i := range m.pages {
+		if m.pages[i].va == va {
+			return &m.pages[i]
+		}
+	}
+	if len(m.free) == 0 {
+		return nil
+	}
+	frame := m.free[len(m.free)-1]
+	m.free = m.free[:len(m.free)-1]
+	p := page{va, frame, m.seed, code}
+	if code {
+		p.seed = 0
+	}
+	machine.Fill(m.contents(frame), va, p.seed)
+	copy(m.before(frame), m.contents(frame))
+	m.pages = append(m.pages, p)
+	return &m.pages[len(m.pages)-1]
+}
+
+// drop forgets the pages for which out holds and reports whether there were
+// any.
+func (m *memory) drop(out func(*page) bool) bool {
+	kept := m.pages[:0]
+	for i := range m.pages {
+		if out(&m.pages[i]) {
+			m.free = append(m.free, m.pages[i].frame)
+		} else {
+			kept = append(kept, m.pages[i])
+		}
+	}
+	dropped := len(kept) < len(m.pages)
+	m.pages = kept
+	return dropped
+}
+
+// reset makes memory what it is before a run of the given seed, and reports
+// whether translations changed.
+func (m *memory) reset(seed uint64) bool {
+	m.seed = seed
+	changed := m.drop(func(p *page) bool { return !p.code && p.seed != seed })
+	for i := range m.pages {
+		copy(m.contents(m.pages[i].frame), m.before(m.pages[i].frame))
+	}
+	return changed
+}
+
+// put makes code part of memory.
+func (m *memory) put(part machine.Part) error {
+	code, va := part.Code, part.Addr
+	for len(code) > 0 {
+		p := m.page(va&^pageMask, true)
+		if p == nil {
+			return errArena
+		}
+		n := copy(m.contents(p.frame)[va&pageMask:], code)
+		copy(m.before(p.frame), m.contents(p.frame))
+		code, va = code[n:], va+uint64(n)
+	}
+	return nil
+}
+
+// changes returns the words that a run changed, sorted by address.
+func (m *memory) changes() []machine.Write {
+	m.writes = m.writes[:0]
+	for i := range m.pages {
+		p := &m.pages[i]
+		m.writes = machine.AppendChanges(m.writes, p.va, m.before(p.frame), m.contents(p.frame))
+	}
+	slices.SortFunc(m.writes, machine.Write.Compare)
+	return m.writes
+}

@@ -1,0 +1,153 @@
+//go:build linux && amd64
+
+package nativecpu
+
+import (
+	"encoding/hex"
+	"testing"
+
+	"xol/arch/amd64"
+	"xol/machine"
+)
+
+const (
+	codeAt = 0x2a00_0000_1000
+	dataAt = 0x1230_0000_0000
+)
+
+func open(t *testing.T) (*CPU, *machine.File) {
+	t.Helper()
+	f := amd64.Registers()
+	c, err := Open(f)
+	if err != nil {
+		t.Skip("no ptrace here: ", err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c, f
+}
+
+func start(f *machine.File) machine.State {
+	s := f.NewState()
+	f.SetWord(s, amd64.RIP, codeAt)
+	f.SetWord(s, amd64.RSP, 0x0e00_0000_0000)
+	f.SetWord(s, amd64.RFLAGS, 0x202)
+	f.SetWord(s, amd64.MXCSR, 0x1f80)
+	f.SetWord(s, amd64.FCW, 0x37f)
+	f.SetWord(s, amd64.FTW, 0xffff)
+	f.SetWord(s, amd64.RBX, dataAt)
+	return s
+}
+
+// Seeds of the memory's contents.
+const seed = 7
+
+func TestRun(t *testing.T) {
+	word := machine.Word(dataAt, seed)
+	for _, c := range []struct {
+		name, code string
+		event      machine.EventKind
+		pc         uint64 // behind codeAt
+		register   int
+		value      uint64
+		writes     int
+	}{
+		{"arithmetic", "4883c02a", machine.EventLeft, 4, amd64.RAX, 42, 0},
+		{"a load from memory that appears", "488b03", machine.EventLeft, 3, amd64.RAX, word, 0},
+		{"a store", "488903", machine.EventLeft, 3, amd64.RAX, 0, 1},
+		{"a push", "53", machine.EventLeft, 1, amd64.RSP, 0x0e00_0000_0000 - 8, 1},
+		{"a jump to far away", "eb7e", machine.EventLeft, 0x80, amd64.RAX, 0, 0},
+		{"a jump into data", "ffe3", machine.EventLeft, (1<<64 - codeAt + dataAt), amd64.RAX, 0, 0},
+		{"a breakpoint", "cc", machine.EventTrap, 1, amd64.RAX, 0, 0},
+		{"a division by zero", "48f7f1", machine.EventTrap, 0, amd64.RAX, 0, 0},
+		{"not an instruction", "0f0b", machine.EventInvalid, 0, amd64.RAX, 0, 0},
+		{"an address that no process has", "488b042500000080", machine.EventFault, 0, amd64.RAX, 0, 0},
+		{"a system call that is not made", "0f05", machine.EventLeft, 2, amd64.RCX, codeAt + 2, 0},
+		{"a repetition", "b903000000f348ab", machine.EventFault, 5, amd64.RCX, 3, 0},
+		{"a loop without end", "eb02eb0090ebfd", machine.EventSteps, 4, amd64.RAX, 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cpu, f := open(t)
+			code, err := hex.DecodeString(c.code)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cpu.Load([]machine.Part{{Addr: codeAt, Code: code}}); err != nil {
+				t.Fatal(err)
+			}
+			out := f.NewState()
+			for round := range 3 {
+				event, writes, err := cpu.Run(out, start(f), seed, machine.Range{Lo: codeAt, Hi: codeAt + uint64(len(code))}, 100)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if event.Kind != c.event || len(writes) != c.writes {
+					t.Errorf("round %d: %v, %d writes", round, event.Kind, len(writes))
+				}
+				if c.event != machine.EventSteps {
+					if pc := f.Word(out, amd64.RIP); pc != codeAt+c.pc {
+						t.Errorf("round %d: pc %#x", round, pc)
+					}
+				}
+				if v := f.Word(out, c.register); v != c.value {
+					t.Errorf("round %d: %s = %#x, want %#x", round, f.Registers[c.register].Name, v, c.value)
+				}
+			}
+		})
+	}
+}
+
+func TestVectorsAreSetAndRead(t *testing.T) {
+	cpu, f := open(t)
+	code := []byte{0xc5, 0xf5, 0xfc, 0xc2} // vpaddb %ymm2,%ymm1,%ymm0
+	if err := cpu.Load([]machine.Part{{Addr: codeAt, Code: code}}); err != nil {
+		t.Fatal(err)
+	}
+	in, out := start(f), f.NewState()
+	for i := range f.Bytes(in, amd64.ZMM0+1) {
+		f.Bytes(in, amd64.ZMM0+1)[i] = byte(i)
+		f.Bytes(in, amd64.ZMM0+2)[i] = 1
+		f.Bytes(in, amd64.ZMM0+9)[i] = byte(0xf0 ^ i)
+	}
+	event, _, err := cpu.Run(out, in, seed, machine.Range{Lo: codeAt, Hi: codeAt + 4}, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if event.Kind == machine.EventInvalid {
+		t.Skip("no AVX2 here")
+	}
+	for i, b := range f.Bytes(out, amd64.ZMM0) {
+		want := byte(0)
+		if i < 32 {
+			want = byte(i + 1)
+		}
+		if b != want {
+			t.Fatalf("byte %d of zmm0 is %#x, want %#x", i, b, want)
+		}
+	}
+	for i, b := range f.Bytes(out, amd64.ZMM0+9)[:32] {
+		if b != byte(0xf0^i) {
+			t.Fatalf("byte %d of zmm9 is %#x", i, b)
+		}
+	}
+}
+
+func TestContentsDependOnTheSeed(t *testing.T) {
+	cpu, f := open(t)
+	code := []byte{0x48, 0x8b, 0x03} // mov (%rbx),%rax
+	if err := cpu.Load([]machine.Part{{Addr: codeAt, Code: code}}); err != nil {
+		t.Fatal(err)
+	}
+	out := f.NewState()
+	for _, seed := range []uint64{1, 2, 1, 3} {
+		if _, _, err := cpu.Run(out, start(f), seed, machine.Range{Lo: codeAt, Hi: codeAt + 3}, 10); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := f.Word(out, amd64.RAX), machine.Word(dataAt, seed); got != want {
+			t.Errorf("seed %d: %#x, want %#x", seed, got, want)
+		}
+	}
+}
