@@ -1,0 +1,72 @@
+package ppc64
+
+import (
+	"xol/decode"
+	"xol/machine"
+)
+
+// redZone is the number of bytes below the stack pointer that a function may
+// use and signal handlers keep: 512 in the ELFv2 ABI, which covers the 288 of
+// ELFv1 [OpenPOWER ELFv2 ABI, 2.2.3.4].
+const redZone = 512
+
+// scratchBytes bounds what moved code saves below the red zone.
+const scratchBytes = 64
+
+// StackScratch returns the addresses below the stack pointer sp that moved
+// code may overwrite.
+func (ISA) StackScratch(sp uint64) (lo, hi uint64) { return sp - frameBytes, sp - redZone }
+
+// Registers returns the register file that user code sees.
+func (ISA) Registers() *machine.File { return Registers() }
+
+// UndefinedFlags returns 0: the condition register's fields that an
+// instruction writes are defined.
+func (ISA) UndefinedFlags(*decode.Inst) uint64 { return 0 }
+
+// Prepare does nothing: no instruction repeats itself, and none traps on an
+// operand unless it is a trap.
+func (ISA) Prepare(*decode.Inst, *machine.File, machine.State) {}
+
+const (
+	opXMask   = 63<<26 | 1023<<1
+	opMFSPR   = 31<<26 | 339<<1
+	opMFTB    = 31<<26 | 371<<1
+	opDARN    = 31<<26 | 755<<1
+	opWAIT    = 31<<26 | 30<<1
+	sprMask   = 0x1ff800
+	sprFields = 11
+)
+
+// steadySPRs are the special-purpose registers whose values are a program's
+// own, with the halves of the number as in the instruction.
+var steadySPRs = [...]uint32{
+	swapSPR(1),   // XER
+	swapSPR(8),   // LR
+	swapSPR(9),   // CTR
+	swapSPR(256), // VRSAVE
+	swapSPR(815), // TAR
+}
+
+func swapSPR(n uint32) uint32 { return n&31<<5 | n>>5 }
+
+// Volatile reports whether the result of inst varies from run to run or from
+// CPU to CPU: clocks, random numbers, identification.
+func Volatile(inst *decode.Inst) bool {
+	if inst.Len != 4 {
+		return false
+	}
+	word := uint32(inst.Detail)
+	switch word & opXMask {
+	case opMFTB, opDARN, opWAIT:
+		return true
+	case opMFSPR:
+		for _, spr := range steadySPRs {
+			if word&sprMask>>sprFields == spr {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}

@@ -1,0 +1,50 @@
+package ppc64
+
+import (
+	"fmt"
+
+	"xol/machine"
+)
+
+// Indices of registers in Registers. The general ones have their hardware
+// numbers; R0 + 1 is the stack pointer.
+const (
+	R0    = 0
+	PC    = 32
+	LR    = 33
+	CTR   = 34
+	CR    = 35
+	XER   = 36
+	FPSCR = 37
+	TAR   = 38
+	VSR0  = 39 // to VSR0 + 63
+)
+
+// carryBits are SO, OV, CA, OV32 and CA32 of XER.
+const carryBits = 0xe00c0000
+
+// Registers returns the register file that user code sees. A VSX register is
+// two doublewords, the first in lower memory.
+func Registers() *machine.File {
+	var regs []machine.Register
+	for i := range 32 {
+		kind := machine.General
+		if i == 1 {
+			kind = machine.StackPointer
+		}
+		regs = append(regs, machine.Register{Name: fmt.Sprintf("r%d", i), Kind: kind, Size: 8})
+	}
+	regs = append(regs,
+		machine.Register{Name: "pc", Kind: machine.PC, Size: 8},
+		machine.Register{Name: "lr", Size: 8},
+		machine.Register{Name: "ctr", Size: 8},
+		machine.Register{Name: "cr", Kind: machine.Flags, Size: 8, Free: 0xffffffff},
+		machine.Register{Name: "xer", Kind: machine.Control, Size: 8, Free: carryBits},
+		machine.Register{Name: "fpscr", Kind: machine.Control, Size: 8},
+		machine.Register{Name: "tar", Size: 8},
+	)
+	for i := range 64 {
+		regs = append(regs, machine.Register{Name: fmt.Sprintf("vs%d", i), Kind: machine.Vector, Size: 16})
+	}
+	return machine.NewFile(regs)
+}
