@@ -83,7 +83,10 @@ type section struct {
 	align uint64
 	link  uint32
 	info  uint32
-	relas []int32 // of a relocatable file: the sections that relocate this one
+	// entsize is the size of the section's entries, 0 where it has none or
+	// the linker did not care to say.
+	entsize uint64
+	relas   []int32 // of a relocatable file: the sections that relocate this one
 	// relocated returns the content of a section with relocations, once.
 	relocated func() ([]byte, error)
 }
@@ -180,7 +183,7 @@ func (im *Image) takeSections(f *elf.File) {
 	for i, s := range f.Sections {
 		im.sections[i] = section{
 			name: s.Name, index: i, typ: s.Type, flags: s.Flags, addr: s.Addr,
-			size: s.FileSize, off: s.Offset, align: s.Addralign, link: s.Link, info: s.Info,
+			size: s.FileSize, off: s.Offset, align: s.Addralign, link: s.Link, info: s.Info, entsize: s.Entsize,
 		}
 	}
 }

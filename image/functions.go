@@ -28,12 +28,13 @@ type Source uint8
 const (
 	FromSymbol  Source = iota
 	FromGo             // .gopclntab
+	FromPLT            // a stub of the procedure linkage table
 	FromEHFrame        // .eh_frame
 	FromEntry          // the entry point of the ELF header
 	FromSection        // text that nothing else speaks of
 )
 
-var sourceNames = [...]string{"symbol", "gopclntab", "eh_frame", "entry", "section"}
+var sourceNames = [...]string{"symbol", "gopclntab", "plt", "eh_frame", "entry", "section"}
 
 // String returns the source in one word.
 func (s Source) String() string {
@@ -59,8 +60,9 @@ func (f *Function) End() uint64 { return f.Addr + f.Size }
 // overlap. Of several symbols at one address, one is taken: in a kernel the
 // one that kallsyms reports.
 //
-// Text that belongs to no symbol is divided by .gopclntab, .eh_frame and the
-// entry point, and what remains is named after its section. Padding is left
+// Text that belongs to no symbol is divided by .gopclntab, the procedure
+// linkage table, .eh_frame and the entry point, and what remains is named after
+// its section. Padding is left
 // out, and so is .altinstr_replacement, which never runs in place. Bytes that
 // a symbol in text calls data are in no function with ExtentSymbol.
 //
@@ -298,7 +300,7 @@ func (w *worklist) skipPadding(text int, lo, hi uint64) uint64 {
 // functionHints returns what else than symbols tells of functions, by address.
 // What is damaged tells nothing.
 func (im *Image) functionHints() []piece {
-	var hints []piece
+	hints := im.linkageStubs()
 	if fns, err := im.goFunctions(); err == nil {
 		for _, f := range fns {
 			if f.lo < f.hi {

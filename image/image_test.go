@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"xol/place"
@@ -123,9 +124,10 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// TestOverwritten overwrites parts of files whose headers stay.
+// TestOverwritten overwrites parts of files whose headers stay: no panic, and
+// no functions that overlap.
 func TestOverwritten(t *testing.T) {
-	for name, file := range fixtureFiles(t) {
+	for _, file := range fixtureFiles(t) {
 		order := binary.ByteOrder(binary.LittleEndian)
 		if file[elf.EI_DATA] == byte(elf.ELFDATA2MSB) {
 			order = binary.BigEndian
@@ -141,9 +143,7 @@ func TestOverwritten(t *testing.T) {
 				for i := range part {
 					part[i] = fill
 				}
-				if err := exercise(t, damaged, Options{}); err != nil && err.Error() == "" {
-					t.Errorf("%s, %#x from %#x on: an error without words", name, fill, n)
-				}
+				_ = exercise(t, damaged, Options{}) // an error is fine
 			}
 		}
 	}
@@ -437,4 +437,30 @@ func FuzzOpen(f *testing.F) {
 		}
 		_ = exercise(t, file, opt)
 	})
+}
+
+// TestConcurrent uses one image from many goroutines; the race detector is the
+// judge.
+func TestConcurrent(t *testing.T) {
+	for _, name := range []string{"kernel.arm64", "module.ppc64le.ko", "stripped.amd64"} {
+		im := fixture(t, name)
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() {
+				if _, err := im.Marks(); err != nil {
+					t.Error(err)
+				}
+				for _, r := range im.Text() {
+					if _, err := im.Code(nil, r.Addr, r.Size); err != nil {
+						t.Error(err)
+					}
+					if name, _ := im.Symbolize(r.Addr); name == "" {
+						t.Errorf("no name for %#x", r.Addr)
+					}
+					im.Line(r.Addr)
+				}
+			})
+		}
+		group.Wait()
+	}
 }

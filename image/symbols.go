@@ -86,6 +86,11 @@ func (t *symtab) takeFile(im *Image) error {
 	if table == nil {
 		return nil
 	}
+	return t.take(im, table)
+}
+
+// take reads one table of symbols.
+func (t *symtab) take(im *Image, table *section) error {
 	if int(table.link) >= len(im.sections) {
 		return &FormatError{What: "no string table", Where: "section " + table.name}
 	}
