@@ -20,7 +20,7 @@ type lineRow struct {
 
 // Flags in lineRow.file.
 const (
-	rowStatement = 1 << 31 // a good place for a breakpoint
+	rowStatement = 1 << 31 // a good place to stop at the line
 	rowEnd       = 1 << 30 // no line from here on
 	rowFile      = rowEnd - 1
 )
@@ -44,6 +44,33 @@ func (t *lineRows) find(addr uint64) (lineRow, bool) {
 		return lineRow{}, false
 	}
 	return t.rows[i], true
+}
+
+// What a row is worth to one who looks for an address of its line.
+const (
+	rowStatementCode = iota
+	rowOtherCode
+	rowEmptyStatement // the line has no code, but would have it here
+	rowNothing
+	rowGap // no line has code from here on
+)
+
+// quality returns what a row is worth.
+func (t *lineRows) quality(i int) int {
+	r := t.rows[i]
+	statement := r.file&rowStatement != 0
+	code := i+1 < len(t.rows) && t.rows[i+1].addr > r.addr
+	switch {
+	case r.file&rowEnd != 0:
+		return rowGap
+	case code && statement:
+		return rowStatementCode
+	case code:
+		return rowOtherCode
+	case statement:
+		return rowEmptyStatement
+	}
+	return rowNothing
 }
 
 // Opcodes and codes of line number programs [DWARF 5, 6.2 and 7.22].
@@ -169,6 +196,9 @@ func (p *lineProgram) readOldFiles() {
 // readFiles reads those of version 5.
 func (p *lineProgram) readFiles(strs lineStrings) {
 	p.readEntries(strs, func(f lineFile) { p.dirs = append(p.dirs, f.name) })
+	if len(p.dirs) > 0 && path.IsAbs(p.dirs[0]) {
+		p.compDir = p.dirs[0]
+	}
 	p.readEntries(strs, func(f lineFile) { p.files = append(p.files, f) })
 }
 

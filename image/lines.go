@@ -93,9 +93,10 @@ func (t *lineTable) lineIn(ix *lineIndex, ranges []unitRange, addr uint64) (file
 	return "", 0, false
 }
 
-// addrs returns the addresses at which code of a line begins, sorted. file is
-// a path, or the end of one from a slash on. Where no code comes from that
-// line, it returns an error that says why.
+// addrs returns the addresses at which code of a line begins, sorted: where
+// compilers say that it is good to stop, else any, else where the line would
+// be if it had code. file is a path, or the end of one from a slash on. Where
+// there is no such address, the error says why.
 func (t *lineTable) addrs(file string, line int) ([]uint64, error) {
 	ix, err := t.index()
 	if err != nil {
@@ -105,10 +106,13 @@ func (t *lineTable) addrs(file string, line int) ([]uint64, error) {
 	for i := range ix.units {
 		t.ask(ix, &ix.units[i], &q)
 	}
-	slices.Sort(q.addrs)
+	for _, found := range q.found {
+		if len(found) > 0 {
+			slices.Sort(found)
+			return slices.Compact(found), nil
+		}
+	}
 	switch {
-	case len(q.addrs) > 0:
-		return slices.Compact(q.addrs), nil
 	case !q.known:
 		return nil, fmt.Errorf("no code comes from a file %s", file)
 	case q.next < math.MaxInt:
@@ -121,9 +125,9 @@ func (t *lineTable) addrs(file string, line int) ([]uint64, error) {
 type lineQuery struct {
 	file  string
 	line  int
-	addrs []uint64
-	known bool // code comes from the file
-	next  int  // the first line behind the wanted one that has code
+	found [3][]uint64 // by quality
+	known bool        // code comes from the file
+	next  int         // the first line behind the wanted one that has code
 }
 
 func (q *lineQuery) matches(name string) bool {
@@ -148,27 +152,31 @@ func (t *lineTable) ask(ix *lineIndex, u *lineUnit, q *lineQuery) {
 	}
 }
 
-// take adds what a unit knows.
+// take adds what a unit knows: of each run of rows of the line, the first.
 func (q *lineQuery) take(t *lineRows) {
 	wanted := make([]bool, len(t.files))
 	for i, name := range t.files {
 		wanted[i] = q.matches(name)
 		q.known = q.known || wanted[i]
 	}
-	inside := false // the rows so far are of the wanted line
-	for _, r := range t.rows {
-		if r.file&rowEnd != 0 || !wanted[r.file&rowFile] || r.line == 0 || int(r.line) < q.line {
-			inside = false
-			continue
-		}
-		if int(r.line) > q.line {
-			q.next = min(q.next, int(r.line))
-			inside = false
-			continue
-		}
-		if !inside && r.file&rowStatement != 0 {
-			q.addrs = append(q.addrs, r.addr)
-			inside = true
+	var inside [len(q.found)]bool // a run that has a row of that quality
+	for i, r := range t.rows {
+		quality := t.quality(i)
+		switch {
+		case quality == rowNothing:
+		case quality == rowGap:
+			clear(inside[:])
+		case !wanted[r.file&rowFile] || int(r.line) != q.line:
+			if quality == rowEmptyStatement {
+				continue
+			}
+			clear(inside[:])
+			if wanted[r.file&rowFile] && int(r.line) > q.line {
+				q.next = min(q.next, int(r.line))
+			}
+		case !inside[quality]:
+			inside[quality] = true
+			q.found[quality] = append(q.found[quality], r.addr)
 		}
 	}
 }
@@ -214,6 +222,9 @@ func (t *lineTable) readAll(name string) ([]byte, error) {
 	return b, nil
 }
 
+// minUnit is the length of the shortest unit: its header, and an entry.
+const minUnit = 8
+
 // findUnits goes from header to header of .debug_info, as far as they lead.
 func (t *lineTable) findUnits(info *io.SectionReader) []lineUnit {
 	var units []lineUnit
@@ -225,8 +236,11 @@ func (t *lineTable) findUnits(info *io.SectionReader) []lineUnit {
 		if c.bad || size > uint64(info.Size()-off-int64(c.pos)) {
 			break
 		}
-		units = append(units, lineUnit{off: off, size: int64(c.pos) + int64(size)})
-		off += units[len(units)-1].size
+		end := off + int64(c.pos) + int64(size)
+		if size >= minUnit {
+			units = append(units, lineUnit{off: off, size: end - off})
+		}
+		off = end
 	}
 	return units
 }

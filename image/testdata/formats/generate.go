@@ -7,6 +7,7 @@ package main
 
 import (
 	"bytes"
+	"debug/elf"
 	"encoding/binary"
 	"fmt"
 	"log"
@@ -50,7 +51,9 @@ func main() {
 	}
 	for _, arch := range []string{"x86_64", "aarch64", "powerpc64", "powerpc64le"} {
 		frames(arch)
+		assembledLines(arch)
 	}
+	compiledLines()
 }
 
 var frameRange = regexp.MustCompile(`pc=([0-9a-f]+)\.\.([0-9a-f]+)`)
@@ -67,6 +70,95 @@ func frames(arch string) {
 		list = fmt.Appendf(list, "%s %s\n", m[1], m[2])
 	}
 	write(name+".txt", list)
+}
+
+// compiled are ways to write the debugging information of one and the same
+// program.
+var compiled = []struct {
+	name    string
+	flags   []string
+	objcopy []string
+}{
+	{"dwarf2", []string{"-gdwarf-2", "-gstrict-dwarf"}, nil},
+	{"dwarf4", []string{"-gdwarf-4"}, nil},
+	{"dwarf5", []string{"-gdwarf-5"}, nil},
+	{"wide", []string{"-gdwarf-5", "-gdwarf64"}, nil},
+	{"compressed", []string{"-gdwarf-5"}, []string{"--compress-debug-sections=zlib"}},
+	{"oldcompressed", []string{"-gdwarf-4"}, []string{"--compress-debug-sections=zlib-gnu"}},
+	{"noaranges", []string{"-gdwarf-5"}, []string{"-R", ".debug_aranges"}},
+	{"noaranges4", []string{"-gdwarf-4"}, []string{"-R", ".debug_aranges"}},
+	{"split", []string{"-gdwarf-5", "-gsplit-dwarf"}, nil},
+}
+
+// compiledLines writes the program in each way, and what addr2line says of
+// every byte of it.
+func compiledLines() {
+	dir, err := os.Getwd()
+	if err != nil {
+		log.Fatal(err)
+	}
+	sources := []string{"lines/main.c", "lines/sub/helper.c"}
+	for _, v := range compiled {
+		args := append([]string{"-c", "-O1", "-ffreestanding", "-fno-pic", "-fcf-protection=none",
+			"-fno-asynchronous-unwind-tables", "-ffile-prefix-map=" + dir + "/lines=/src"}, v.flags...)
+		var objects []string
+		for i, source := range sources {
+			object := fmt.Sprintf("lines%d.o", i)
+			run("gcc", append(args, "-o", object, dir+"/"+source)...)
+			objects = append(objects, object)
+		}
+		name := "lines." + v.name
+		run("ld", append([]string{"-r", "-o", name + ".o"}, objects...)...)
+		run("ld", "-z", "max-page-size=64", "-z", "noseparate-code", "-o", name+".elf", name+".o")
+		if v.objcopy != nil {
+			run("objcopy", append(v.objcopy, name+".elf")...)
+		}
+		if v.name == "dwarf5" {
+			addr2line("addr2line", name+".elf", "lines.compiled.txt")
+		} else {
+			os.Remove(name + ".o")
+		}
+		for _, object := range objects {
+			os.Remove(object)
+			os.Remove(object[:len(object)-2] + ".dwo")
+		}
+	}
+}
+
+// assembledLines does likewise with lines.s, for any architecture.
+func assembledLines(arch string) {
+	name := "lines." + arch
+	run(arch+"-linux-gnu-as", "-gdwarf-5", "-o", name+".o", "lines/lines.s")
+	run(arch+"-linux-gnu-ld", "-z", "max-page-size=64", "-z", "noseparate-code", "-o", name+".elf", name+".o")
+	os.Remove(name + ".o")
+	addr2line(arch+"-linux-gnu-addr2line", name+".elf", name+".txt")
+}
+
+// addr2line writes a line of address, file and line for every fourth byte of
+// text.
+func addr2line(tool, file, list string) {
+	f, err := elf.Open(file)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	args := []string{"-a", "-e", file}
+	for _, s := range f.Sections {
+		if s.Flags&elf.SHF_EXECINSTR == 0 {
+			continue
+		}
+		for addr := s.Addr; addr < s.Addr+s.Size; addr += 4 {
+			args = append(args, fmt.Sprintf("%#x", addr))
+		}
+	}
+	var b []byte
+	for i, line := range bytes.SplitAfter(run(tool, args...), []byte("\n")) {
+		if i%2 == 0 {
+			line = bytes.Replace(line, []byte("\n"), []byte(" "), 1)
+		}
+		b = append(b, line...)
+	}
+	write(list, b)
 }
 
 func run(tool string, args ...string) []byte {

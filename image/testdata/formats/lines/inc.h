@@ -1,0 +1,4 @@
+static inline int square(int x) {
+	return x * x;
+}
+int helper(int);
