@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // goFunc is a function that a Go program's own table names. Its range
@@ -203,3 +204,78 @@ func findGoText(data []byte, table uint64, text extent, order byteOrder) (uint64
 	}
 	return 0, false
 }
+
+// Where a linker puts the table of functions, and the module's record.
+var (
+	goTableSections  = []string{".gopclntab", ".data.rel.ro.gopclntab"}
+	goModuleSections = []string{".go.module", ".noptrdata", ".data", ".data.rel.ro"}
+)
+
+// readGoFunctions returns the functions that the file names as a Go program;
+// none where it is not one.
+func (im *Image) readGoFunctions() ([]goFunc, error) {
+	table, at, err := im.goTable()
+	if table == nil || err != nil {
+		return nil, err
+	}
+	text := im.goText()
+	for i := range im.sections {
+		s := &im.sections[i]
+		if !im.mayHold(s, goModuleSections) {
+			continue
+		}
+		data, err := im.contents(s)
+		if err != nil {
+			return nil, err
+		}
+		if lo, ok := findGoText(data, at, text, im.order); ok {
+			text.lo = lo
+			break
+		}
+	}
+	return goFunctions(table, text, im.ByteOrder())
+}
+
+// goTable returns the table of functions, and its address.
+func (im *Image) goTable() ([]byte, uint64, error) {
+	for i := range im.sections {
+		s := &im.sections[i]
+		if !im.mayHold(s, goTableSections) {
+			continue
+		}
+		data, err := im.contents(s)
+		if err != nil {
+			return nil, 0, err
+		}
+		if im.hasSections() {
+			return data, s.addr, nil
+		}
+		if off := findGoTable(data, im.order); off >= 0 {
+			return data[off:], s.addr + uint64(off), nil
+		}
+	}
+	return nil, 0, nil
+}
+
+// goText returns the range of the program's text.
+func (im *Image) goText() extent {
+	if s := im.sectionNamed(".text"); s != nil {
+		return extent{s.addr, s.end()}
+	}
+	if len(im.text) == 0 {
+		return extent{}
+	}
+	return extent{im.text[0].Addr, im.text[len(im.text)-1].End()}
+}
+
+// mayHold reports whether a section is one of those named. Of a file without
+// section headers it may be any that is no text.
+func (im *Image) mayHold(s *section, names []string) bool {
+	if !s.inMemory() || !s.inFile() {
+		return false
+	}
+	return slices.Contains(names, s.name) || !im.hasSections() && !s.exec()
+}
+
+// hasSections reports whether the file says what its sections are.
+func (im *Image) hasSections() bool { return im.file != nil && len(im.file.Sections) > 1 }

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -136,39 +137,62 @@ func TestGoFunctionsOfMixedProgram(t *testing.T) {
 }
 
 // The running test is a Go program, too.
-func TestGoFunctionsOfThisProgram(t *testing.T) {
+func TestReadGoFunctionsOfThisProgram(t *testing.T) {
 	path, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := elf.Open(path)
-	if err != nil {
-		t.Skip("this program is no ELF file: ", err)
-	}
-	defer f.Close()
-	contents := func(name string) []byte {
-		b, err := f.Section(name).Data()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
-	}
-	text := extent{f.Section(".text").Addr, f.Section(".text").Addr + f.Section(".text").Size}
-	table := contents(".gopclntab")
-	order := byteOrder(f.Data == elf.ELFDATA2MSB)
-	start, ok := findGoText(contents(".go.module"), f.Section(".gopclntab").Addr, text, order)
-	if !ok {
-		t.Fatal("the module's record does not say where functions count from")
-	}
-	got, err := goFunctions(table, extent{start, text.hi}, f.ByteOrder)
+	program, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := gosymFunctions(t, table, start); !slices.Equal(got, want) {
-		t.Errorf("%d functions, want %d as gosym finds", len(got), len(want))
+	f, err := elf.NewFile(bytes.NewReader(program))
+	if err != nil {
+		t.Skip("this program is no ELF file: ", err)
 	}
-	if !slices.ContainsFunc(got, func(f goFunc) bool { return strings.HasSuffix(f.name, ".TestGoFunctionsOfThisProgram") }) {
-		t.Error("this function is not found")
+	table, err := f.Section(".gopclntab").Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Type != elf.ET_EXEC {
+		t.Skip("this program runs at other addresses than its file's")
+	}
+	// Where the functions start is known by where this one is.
+	want := gosymFunctions(t, table, 0)
+	self := slices.IndexFunc(want, func(f goFunc) bool { return strings.HasSuffix(f.name, "."+t.Name()) })
+	if self < 0 {
+		t.Fatal("gosym does not find this function")
+	}
+	start := uint64(reflect.ValueOf(TestReadGoFunctionsOfThisProgram).Pointer()) - want[self].lo
+	for i := range want {
+		want[i].lo += start
+		want[i].hi += start
+	}
+
+	bare := bytes.Clone(program)
+	clear(bare[40:48]) // e_shoff
+	clear(bare[60:64]) // e_shnum, e_shstrndx
+	for name, file := range map[string][]byte{"as it is": program, "without section headers": bare} {
+		t.Run(name, func(t *testing.T) {
+			im, err := Open(bytes.NewReader(file), int64(len(file)), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := im.readGoFunctions()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%d functions, want %d as gosym finds", len(got), len(want))
+			}
+		})
+	}
+}
+
+func TestReadGoFunctionsOfOtherProgram(t *testing.T) {
+	fns, err := openFixture(t, "lines.dwarf5.elf").readGoFunctions()
+	if len(fns) > 0 || err != nil {
+		t.Errorf("%d functions, %v", len(fns), err)
 	}
 }
 
