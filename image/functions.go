@@ -94,7 +94,7 @@ func (im *Image) listFunctions(e Extent) ([]Function, error) {
 func (im *Image) textSymbols(t *symtab) int {
 	n := 0
 	for i := range im.text {
-		n += t.upTo(im.text[i].End()-1) - t.upTo(im.text[i].Addr-1)
+		n += t.below(im.text[i].End()) - t.below(im.text[i].Addr)
 	}
 	return n
 }
@@ -104,7 +104,7 @@ func (im *Image) cutBySymbols(c *cutter, t *symtab, e Extent) {
 	rule := im.aliasRule(e)
 	r := &im.text[c.text]
 	covered := uint64(0) // end of the symbols so far that have a size
-	for k := t.upTo(r.Addr - 1); k < len(t.sorted); {
+	for k := t.below(r.Addr); k < len(t.sorted); {
 		addr := t.syms[t.sorted[k]].addr
 		if addr >= r.End() {
 			break
@@ -318,7 +318,7 @@ func (im *Image) functionHints() []piece {
 	sort.SliceStable(hints, func(i, j int) bool { return hints[i].addr < hints[j].addr })
 	hints = slices.CompactFunc(hints, func(a, b piece) bool { return a.addr == b.addr })
 	entry := im.codeOf(im.entry)
-	if im.typ == elf.ET_REL || im.textAt(entry) < 0 {
+	if im.entry == 0 || im.textAt(entry) < 0 {
 		return hints
 	}
 	i, found := slices.BinarySearchFunc(hints, entry, func(p piece, addr uint64) int { return cmp.Compare(p.addr, addr) })

@@ -16,7 +16,9 @@ func TestRadixSort(t *testing.T) {
 	}{
 		{"few values", func() uint64 { return random.Uint64N(16) }},
 		{"addresses of a program", func() uint64 { return 0x400000 + random.Uint64N(1<<16) }},
-		{"addresses of a kernel", func() uint64 { return 0xffffffff81000000 + random.Uint64N(1<<25) - random.Uint64N(2)*0xffffffff81000000 }},
+		{"addresses of a kernel", func() uint64 {
+			return 0xffffffff81000000 + random.Uint64N(1<<25) - random.Uint64N(2)*0xffffffff81000000
+		}},
 		{"all bits", func() uint64 { return random.Uint64() }},
 		{"ends of the number space", func() uint64 { return -random.Uint64N(3) }},
 	} {

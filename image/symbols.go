@@ -390,6 +390,11 @@ func (t *symtab) upTo(addr uint64) int {
 	return sort.Search(len(t.sorted), func(i int) bool { return t.syms[t.sorted[i]].addr > addr })
 }
 
+// below returns how many of the sorted symbols have an address below addr.
+func (t *symtab) below(addr uint64) int {
+	return sort.Search(len(t.sorted), func(i int) bool { return t.syms[t.sorted[i]].addr >= addr })
+}
+
 // nameIndex finds symbols by name.
 type nameIndex struct {
 	seed  maphash.Seed

@@ -65,7 +65,7 @@ func (m *marker) dataInText() {
 	for i := range m.im.text {
 		r := &m.im.text[i]
 		from, data := uint64(0), false
-		for k := m.syms.upTo(r.Addr - 1); k < len(m.syms.sorted); k++ {
+		for k := m.syms.below(r.Addr); k < len(m.syms.sorted); k++ {
 			s := &m.syms.syms[m.syms.sorted[k]]
 			if s.addr >= r.End() {
 				break
