@@ -4,6 +4,8 @@
 package analyze
 
 import (
+	"golang.org/x/sync/errgroup"
+
 	"xol/arch"
 	"xol/classify"
 	"xol/decode"
@@ -62,14 +64,19 @@ func New(img *image.Image, opt Options) (*Analysis, error) {
 	if opt.Profile == classify.Linux612 {
 		extent = image.ExtentNext
 	}
-	if a.functions, err = img.Functions(extent); err != nil {
+	var g errgroup.Group
+	g.Go(func() (err error) {
+		a.functions, err = img.Functions(extent)
+		return err
+	})
+	g.Go(func() error {
+		marks, err := img.Marks()
+		a.marks = place.NewIndex(marks)
+		return err
+	})
+	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	marks, err := img.Marks()
-	if err != nil {
-		return nil, err
-	}
-	a.marks = place.NewIndex(marks)
 	return a, nil
 }
 
@@ -108,25 +115,57 @@ type Result struct {
 	Function image.Function
 	classify.Func
 	Verdicts []classify.Verdict // one for each of Insts
+	Padding  uint64             // bytes at the end that were not judged
 	Err      error              // the text could not be read; Insts is empty then
 }
 
-// Judge judges one function.
+// Judge judges one function, to its very end.
 func (a *Analysis) Judge(f image.Function) *Result {
 	r := new(Result)
-	a.judge(r, f)
+	if a.read(r, f) {
+		a.judge(r)
+	}
 	return r
 }
 
-// judge fills r anew and reuses its memory.
-func (a *Analysis) judge(r *Result, f image.Function) {
-	r.Function = f
+// read fills r with the text of f, in the memory that r has.
+func (a *Analysis) read(r *Result, f image.Function) bool {
+	r.Function, r.Padding = f, 0
 	r.Name, r.Addr = f.Name, f.Addr
 	r.Insts, r.Verdicts, r.Marks = r.Insts[:0], r.Verdicts[:0], r.Marks[:0]
-	if r.Code, r.Err = a.Image.Code(r.Code[:0], f.Addr, f.Size); r.Err != nil {
+	r.Code, r.Err = a.Image.Code(r.Code[:0], f.Addr, f.Size)
+	if r.Err != nil {
 		r.Code = r.Code[:0]
+	}
+	return r.Err == nil
+}
+
+// A function's extent, to the next symbol, may take in what fills up a section
+// or a huge page. The end of a function from minPadding bytes of one repeated
+// word on is left out where a whole file is judged.
+const (
+	minPadding  = 4096
+	paddingWord = 4
+)
+
+func (r *Result) cutPadding() {
+	n := len(r.Code)
+	if n < minPadding+paddingWord {
 		return
 	}
+	keep := n - paddingWord
+	for keep >= paddingWord && string(r.Code[keep-paddingWord:keep]) == string(r.Code[n-paddingWord:]) {
+		keep -= paddingWord
+	}
+	if n-keep >= minPadding {
+		r.Padding = uint64(n - keep)
+		r.Code = r.Code[:keep]
+	}
+}
+
+// judge decodes and judges the text of r.
+func (a *Analysis) judge(r *Result) {
+	f := &r.Function
 	r.Marks = a.marks.Touching(r.Marks, f.Addr, f.Addr+f.Size)
 	r.Insts = decode.Sweep(a.ISA, r.Insts, r.Code, f.Addr)
 	markExternal(r.Insts, r.Marks)

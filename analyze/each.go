@@ -13,7 +13,8 @@ import (
 // make taking it cheap, little enough to share the work evenly.
 const batchBytes = 64 << 10
 
-// Each judges functions, which must be sorted by address, in parallel. It
+// Each judges functions, which must be sorted by address, in parallel, but for
+// padding of pages at the end of one. It
 // calls work for each of them, on several goroutines, with a Result that is
 // valid only during the call, and emit with what work returned, on the
 // caller's goroutine, in the order of functions. The first error of emit, or
@@ -57,7 +58,10 @@ func Each[T any](ctx context.Context, a *Analysis, functions []image.Function, w
 			for b := range todo {
 				out := make([]T, 0, len(b.functions))
 				for _, f := range b.functions {
-					a.judge(&r, f)
+					if a.read(&r, f) {
+						r.cutPadding()
+						a.judge(&r)
+					}
 					out = append(out, work(&r))
 				}
 				b.results <- out
