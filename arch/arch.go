@@ -13,6 +13,8 @@ import (
 	"xol/arch/ppc64"
 	"xol/classify"
 	"xol/decode"
+	"xol/machine"
+	"xol/relocate"
 )
 
 // ISA is all that the other packages ask of an instruction set architecture.
@@ -27,6 +29,22 @@ type ISA interface {
 	// Profile returns the ISA's rules under one of the names of package
 	// classify. The options matter only to kernel profiles.
 	Profile(name string, opt classify.KernelOptions) (classify.Profile, bool)
+
+	relocate.Relocator
+	// JumpLen returns the length in bytes of the jump that may take a
+	// breakpoint's place.
+	JumpLen() int
+	// Registers returns the register file that user code sees.
+	Registers() *machine.File
+	// UndefinedFlags returns the bits of the flags register that the
+	// architecture leaves undefined after inst.
+	UndefinedFlags(inst *decode.Inst) uint64
+	// Prepare changes a random state of the register file f so that inst makes
+	// sense in it: few repetitions, a quotient that fits.
+	Prepare(inst *decode.Inst, f *machine.File, s machine.State)
+	// StackScratch returns the addresses below the stack pointer sp that moved
+	// code may overwrite: beyond the red zone.
+	StackScratch(sp uint64) (lo, hi uint64)
 }
 
 var isas = [...]ISA{

@@ -107,6 +107,10 @@ const (
 	redZoneUp   = 8
 )
 
+// JumpLen returns the length in bytes of the jump that may take a breakpoint's
+// place.
+func (ISA) JumpLen() int { return jumpNear }
+
 // Plan fills p; see relocate.Relocator.
 func (a ISA) Plan(p *relocate.Plan, insts []decode.Inst, opt relocate.Options) error {
 	if err := p.Start(insts, opt, 1); err != nil {

@@ -18,11 +18,26 @@ var (
 	errNoBytes  = errors.New("no bytes given")
 )
 
-// lines decodes one instruction from every line of in. Before it waits for
-// more input it flushes w: whoever writes the lines may wait for the results.
+// lines decodes one instruction from every line of in.
 func (d *decoding) lines(in io.Reader, w *bufio.Writer) error {
-	r := bufio.NewReaderSize(in, maxLine)
 	var code []byte
+	return eachLine(in, w, func(number int, line []byte, err error) error {
+		var at uint64
+		if err == nil {
+			at, code, err = parseLine(code[:0], line)
+		}
+		if err != nil {
+			return d.failure(at, fmt.Errorf("%w (line %d)", err, number))
+		}
+		return d.instruction(at, code)
+	})
+}
+
+// eachLine calls visit for every line of in, with its number, or with
+// errLongLine for one that is too long. Before it waits for more input it
+// flushes w: whoever writes the lines may wait for the results.
+func eachLine(in io.Reader, w *bufio.Writer, visit func(number int, line []byte, err error) error) error {
+	r := bufio.NewReaderSize(in, maxLine)
 	for number := 1; ; number++ {
 		if r.Buffered() == 0 {
 			w.Flush()
@@ -31,18 +46,10 @@ func (d *decoding) lines(in io.Reader, w *bufio.Writer) error {
 		if err == io.EOF {
 			return nil
 		}
-		var at uint64
-		if err == nil {
-			at, code, err = parseLine(code[:0], line)
-		} else if err != errLongLine {
+		if err != nil && err != errLongLine {
 			return fmt.Errorf("standard input: %w (line %d)", withoutPath(err), number)
 		}
-		if err != nil {
-			err = d.failure(at, fmt.Errorf("%w (line %d)", err, number))
-		} else {
-			err = d.instruction(at, code)
-		}
-		if err != nil {
+		if err := visit(number, line, err); err != nil {
 			return err
 		}
 	}

@@ -67,6 +67,8 @@ Exit status: 0 done; 1 done, and the answer is no; 2 could not do it.`,
 		a.analyzeCommand(),
 		a.explainCommand(),
 		a.decodeCommand(),
+		a.relocateCommand(),
+		a.verifyCommand(),
 		a.versionCommand(),
 		a.completionCommand(),
 	)

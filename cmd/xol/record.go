@@ -129,6 +129,26 @@ func (r *records) str(name, v string) {
 	}
 }
 
+// strs writes a list of strings: an array in JSON, in CSV one field with "; "
+// between them.
+func (r *records) strs(name string, v []string) {
+	if r.format == formatCSV {
+		r.str(name, strings.Join(v, "; "))
+		return
+	}
+	if !r.key(name) {
+		return
+	}
+	r.buf = append(r.buf, '[')
+	for i, s := range v {
+		if i > 0 {
+			r.buf = append(r.buf, ',')
+		}
+		r.buf = appendJSONString(r.buf, s)
+	}
+	r.buf = append(r.buf, ']')
+}
+
 func (r *records) num(name string, v int) {
 	if r.key(name) {
 		r.buf = strconv.AppendInt(r.buf, int64(v), 10)

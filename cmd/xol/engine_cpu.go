@@ -1,0 +1,16 @@
+//go:build linux && amd64
+
+package main
+
+import (
+	"xol/arch"
+	"xol/internal/nativecpu"
+	"xol/machine"
+)
+
+func openCPU(isa arch.ISA) (machine.Engine, error) {
+	if isa.Name() != "amd64" {
+		return nil, errForeignCPU
+	}
+	return nativecpu.Open(isa.Registers())
+}

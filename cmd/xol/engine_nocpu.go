@@ -1,0 +1,10 @@
+//go:build !(linux && amd64)
+
+package main
+
+import (
+	"xol/arch"
+	"xol/machine"
+)
+
+func openCPU(arch.ISA) (machine.Engine, error) { return nil, errForeignCPU }
