@@ -301,7 +301,7 @@ func (w *worklist) skipPadding(text int, lo, hi uint64) uint64 {
 // What is damaged tells nothing.
 func (im *Image) functionHints() []piece {
 	hints := im.linkageStubs()
-	if fns, err := im.goFunctions(); err == nil {
+	if fns, err := im.readGoFunctions(); err == nil {
 		for _, f := range fns {
 			if f.lo < f.hi {
 				hints = append(hints, piece{addr: f.lo, size: f.hi - f.lo, name: f.name, source: FromGo})
@@ -333,18 +333,6 @@ func (im *Image) functionHints() []piece {
 
 // entryName is what the entry point is called that has no symbol.
 const entryName = "entry"
-
-func (im *Image) goFunctions() ([]goFunc, error) {
-	table, text := im.sectionNamed(".gopclntab"), im.sectionNamed(".text")
-	if table == nil || text == nil {
-		return nil, nil
-	}
-	data, err := im.contents(table)
-	if err != nil {
-		return nil, err
-	}
-	return goFunctions(data, extent{text.addr, text.end()}, im.ByteOrder())
-}
 
 func (im *Image) unwindExtents() ([]extent, error) {
 	frames := im.sectionNamed(".eh_frame")
