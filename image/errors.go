@@ -4,7 +4,9 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Errors that Open returns for files of the wrong kind.
@@ -40,7 +42,7 @@ func (e *FormatError) Error() string {
 	if e.Where == "" {
 		return what
 	}
-	return fmt.Sprintf("%s (%s)", what, e.Where)
+	return fmt.Sprintf("%s (%s)", what, printable(e.Where))
 }
 
 func (e *FormatError) Unwrap() error { return e.Err }
@@ -86,7 +88,7 @@ func (e *NotTextError) Error() string {
 		fmt.Fprintf(&b, "%#x is not in text", e.Addr)
 	}
 	if e.Section != "" {
-		fmt.Fprintf(&b, " but in section %s", e.Section)
+		fmt.Fprintf(&b, " but in section %s", printable(e.Section))
 	}
 	const most = 4
 	for i, r := range e.Text {
@@ -104,12 +106,25 @@ func (e *NotTextError) Error() string {
 	return b.String()
 }
 
-// PlaceError says that a place is not written as one.
+// PlaceError says that nothing can be found at a place, because it is not
+// written as one or the file does not tell.
 type PlaceError struct {
 	Place string
 	What  string
 }
 
-func (e *PlaceError) Error() string {
-	return fmt.Sprintf("%q is not a place: %s (places: symbol, symbol+0x1c, 0x1000, file:0x1000, source.c:123)", e.Place, e.What)
+func (e *PlaceError) Error() string { return fmt.Sprintf("place %q: %s", e.Place, e.What) }
+
+// badPlace says what is wrong with the way a place is written.
+func badPlace(place, what string) error {
+	return &PlaceError{place, what + " (places are symbol, symbol+0x1c, 0x1000, file:0x1000, source.c:123)"}
+}
+
+// printable keeps what a file contains from spoiling the line that speaks of
+// it.
+func printable(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		s = strconv.Quote(s)
+	}
+	return s
 }

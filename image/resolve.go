@@ -3,7 +3,6 @@ package image
 import (
 	"cmp"
 	"debug/elf"
-	"fmt"
 	"slices"
 	"sort"
 	"strconv"
@@ -15,8 +14,6 @@ type Place struct {
 	Addr   uint64
 	Symbol string // the function that holds it, as Functions and Symbolize name it
 	Offset uint64 // from the symbol
-	File   string // where a source line was asked for: the one found
-	Line   int
 }
 
 // Resolve finds the addresses in text that s means, sorted:
@@ -56,13 +53,13 @@ func (im *Image) Resolve(s string) ([]Place, error) {
 func (im *Image) resolve(s string) ([]uint64, error) {
 	switch {
 	case s == "":
-		return nil, &PlaceError{s, "it is empty"}
+		return nil, badPlace(s, "it is empty")
 	case strings.HasPrefix(s, "file:"):
 		return im.resolveOffset(s)
 	case strings.HasPrefix(s, "0x") || strings.HasPrefix(s, "0X"):
 		addr, err := strconv.ParseUint(s[2:], 16, 64)
 		if err != nil {
-			return nil, &PlaceError{s, "the address is no hexadecimal number of 64 bits"}
+			return nil, badPlace(s, "the address is no hexadecimal number of 64 bits")
 		}
 		return []uint64{addr}, nil
 	}
@@ -91,7 +88,7 @@ func (im *Image) resolve(s string) ([]uint64, error) {
 func (im *Image) resolveOffset(s string) ([]uint64, error) {
 	off, err := strconv.ParseUint(strings.TrimPrefix(s, "file:"), 0, 64)
 	if err != nil {
-		return nil, &PlaceError{s, "the file offset is no number"}
+		return nil, badPlace(s, "the file offset is no number")
 	}
 	addr, ok := im.addrOf(off)
 	if !ok {
@@ -102,11 +99,8 @@ func (im *Image) resolveOffset(s string) ([]uint64, error) {
 
 func (im *Image) resolveLine(s, file string, line int) ([]uint64, error) {
 	addrs, err := im.lines.addrs(file, line)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, &PlaceError{s, err.Error()}
-	case len(addrs) == 0:
-		return nil, &PlaceError{s, fmt.Sprintf("no instruction comes from line %d of a file %s", line, file)}
 	}
 	return addrs, nil
 }

@@ -1,8 +1,11 @@
 package image
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +28,7 @@ func TestResolve(t *testing.T) {
 		{"offset from a section", ".text+0x31", "0x401031 inner+0"},
 		{"function without a symbol", ".text+0x50", "0x401050 .text+0x50+0"},
 		{"data in text", "table", "0x401040 table+0"},
+		{"source line", "functions.S:32", "0x401021 unsized+1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			places, err := im.Resolve(tc.place)
@@ -45,9 +49,9 @@ func TestResolve(t *testing.T) {
 func TestResolveErrors(t *testing.T) {
 	im := fixture(t, "functions.amd64")
 	for _, tc := range []struct{ name, place, want string }{
-		{"nothing", "", `"" is not a place: it is empty (places: symbol, symbol+0x1c, 0x1000, file:0x1000, source.c:123)`},
-		{"bad address", "0x40zz", `"0x40zz" is not a place: the address is no hexadecimal number of 64 bits (places: symbol, symbol+0x1c, 0x1000, file:0x1000, source.c:123)`},
-		{"bad file offset", "file:x", `"file:x" is not a place: the file offset is no number (places: symbol, symbol+0x1c, 0x1000, file:0x1000, source.c:123)`},
+		{"nothing", "", `place "": it is empty (places are symbol, symbol+0x1c, 0x1000, file:0x1000, source.c:123)`},
+		{"bad address", "0x40zz", `place "0x40zz": the address is no hexadecimal number of 64 bits (places are symbol, symbol+0x1c, 0x1000, file:0x1000, source.c:123)`},
+		{"bad file offset", "file:x", `place "file:x": the file offset is no number (places are symbol, symbol+0x1c, 0x1000, file:0x1000, source.c:123)`},
 		{"letters swapped", "szied", `no symbol "szied" (similar: sized)`},
 		{"letter missing", "elsewere+4", `no symbol "elsewere" (similar: elsewhere)`},
 		{"letter added", "innner", `no symbol "innner" (similar: inner)`},
@@ -56,6 +60,7 @@ func TestResolveErrors(t *testing.T) {
 		{"address of data", "0x402000", `0x402000 is not in text but in section .eh_frame; text is 0x401000–0x401082`},
 		{"symbol outside text", "_end", `_end is not in text; text is 0x401000–0x401082`},
 		{"offset behind text", "sized+0x100", `sized+0x100 is not in text; text is 0x401000–0x401082`},
+		{"source line without code", "functions.S:1", `place "functions.S:1": no code comes from line 1 of functions.S; the next line that has code is 9`},
 		{"file offset of a header", "file:0x10", `file:0x10 is not in text; text is 0x401000–0x401082`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -67,6 +72,33 @@ func TestResolveErrors(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", err, tc.want)
 			}
 		})
+	}
+}
+
+func TestDemangle(t *testing.T) {
+	file, err := os.ReadFile(filepath.Join("testdata", "elf", "stripped.amd64"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, demangle := range []bool{false, true} {
+		im, err := Open(bytes.NewReader(file), int64(len(file)), Options{
+			Symbols:  strings.NewReader("0000000000401010 T _ZN3foo3barEi\n"),
+			Demangle: demangle,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "_ZN3foo3barEi"
+		if demangle {
+			want = "foo::bar(int)"
+		}
+		if name, _ := im.Symbolize(0x401012); name != want {
+			t.Errorf("got %s, want %s", name, want)
+		}
+		places, err := im.Resolve("foo::bar(int)+0x1")
+		if err != nil || len(places) != 1 || places[0].Addr != 0x401011 {
+			t.Errorf("got %+v, %v", places, err)
+		}
 	}
 }
 
@@ -169,5 +201,13 @@ func TestDistance(t *testing.T) {
 		if got := d.between(tc.a, tc.b, 1); min(got, 2) != min(tc.want, 2) {
 			t.Errorf("%q to %q, at most 1: got %d", tc.a, tc.b, got)
 		}
+	}
+}
+
+// TestOneLine keeps a file's contents from breaking the line of an error.
+func TestOneLine(t *testing.T) {
+	err := truncated("section a\nb")
+	if got, want := err.Error(), `the file is cut off ("section a\nb")`; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -75,11 +75,17 @@ func openKernel(t testing.TB, name string) *Image {
 // TestKernelVerdicts compares names, extents and tables with what running
 // kernels said.
 func TestKernelVerdicts(t *testing.T) {
-	for _, tc := range []struct{ kernel, verdicts string }{
-		{"amd64", "amd64"}, {"amd64", "amd64-nomitig"}, {"arm64", "arm64"}, {"ppc64el", "ppc64el"},
+	for _, tc := range []struct {
+		kernel   string
+		verdicts []string
+	}{
+		{"amd64", []string{"amd64", "amd64-nomitig"}}, {"arm64", []string{"arm64"}}, {"ppc64el", []string{"ppc64el"}},
 	} {
-		t.Run(tc.verdicts, func(t *testing.T) {
-			list := readMeasured(t, tc.verdicts)
+		t.Run(tc.kernel, func(t *testing.T) {
+			var list []measured
+			for _, name := range tc.verdicts {
+				list = append(list, readMeasured(t, name)...)
+			}
 			im := openKernel(t, tc.kernel)
 			fns, err := im.Functions(ExtentNext)
 			if err != nil {
@@ -147,4 +153,27 @@ func touching(marks place.Marks, lo, hi uint64) place.Marks {
 		}
 	}
 	return inside
+}
+
+// BenchmarkKernel measures all that an analysis of a kernel asks of this
+// package before it decodes.
+func BenchmarkKernel(b *testing.B) {
+	for _, name := range []string{"amd64", "arm64", "ppc64el"} {
+		b.Run(name, func(b *testing.B) {
+			unpacked := openKernel(b, name)
+			b.ReportAllocs()
+			for b.Loop() {
+				im, err := Open(unpacked.r, unpacked.size, Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := im.Functions(ExtentNext); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := im.Marks(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
