@@ -15,6 +15,14 @@ BENCH    ?= .
 PROGRAM  ?= /bin/bash
 PLACE    ?= main
 
+# The Unicorn engine, for the commands that run code. Make reads the settings
+# that its first rule here makes; without them the build has no engine.
+TAGS :=
+-include .cache/unicorn.mk
+ifneq ($(TAGS),)
+export CGO_ENABLED ?= 1
+endif
+
 .PHONY: run build test race lint fuzz bench clean
 
 run: build
@@ -22,13 +30,13 @@ run: build
 	bin/xol explain $(PROGRAM) $(PLACE)
 
 build: | toolchain
-	$(GO) build -o bin/xol ./cmd/xol
+	$(GO) build -tags "$(TAGS)" -o bin/xol ./cmd/xol
 
 test: | toolchain
-	$(GO) test ./...
+	$(GO) test -tags "$(TAGS)" ./...
 
 race: | toolchain
-	CGO_ENABLED=1 $(GO) test -race ./...
+	CGO_ENABLED=1 $(GO) test -race -tags "$(TAGS)" ./...
 
 # Vet compiles every package and every test, here without cgo: the static
 # commands must not need a C compiler.
@@ -36,7 +44,11 @@ lint: | toolchain
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
 	CGO_ENABLED=0 $(GO) build ./...
 	CGO_ENABLED=0 $(GO) vet ./...
-	$(GO) tool staticcheck ./...
+	CGO_ENABLED=0 $(GO) tool staticcheck ./...
+ifneq ($(TAGS),)
+	$(GO) vet -tags "$(TAGS)" ./...
+	$(GO) tool staticcheck -tags "$(TAGS)" ./...
+endif
 
 # The go command fuzzes one target at a time.
 fuzz: | toolchain
@@ -48,10 +60,14 @@ fuzz: | toolchain
 	done
 
 bench: | toolchain
-	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+	$(GO) test -tags "$(TAGS)" -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
 clean:
-	rm -rf bin
+	rm -rf bin .cache
+
+.cache/unicorn.mk: scripts/setup-unicorn scripts/debget
+	@mkdir -p .cache
+	@scripts/setup-unicorn .cache/unicorn > $@.tmp && mv $@.tmp $@ || { rm -f $@.tmp; false; }
 
 # The go command fetches by itself the modules, and the release of Go that
 # go.mod asks for. It has to be there, though, and know how to.
@@ -59,8 +75,8 @@ export GOTOOLCHAIN ?= auto
 
 .PHONY: toolchain
 toolchain:
-	@command -v $(GO) >/dev/null || { echo "make: no go command found; install Go 1.21 or later: https://go.dev/dl" >&2; exit 1; }
+	@command -v $(GO) >/dev/null || { echo "make: no go command found; install Go 1.21 or later" >&2; exit 1; }
 	@case "$$(cd / && $(GO) version)" in \
 	*" go1."[0-9].*|*" go1."[0-9]" "*|*" go1.1"[0-9]*|*" go1.20"*) \
-		echo "make: $$(cd / && $(GO) version) is too old; install Go 1.21 or later: https://go.dev/dl" >&2; exit 1;; \
+		echo "make: $$(cd / && $(GO) version) is too old; install Go 1.21 or later" >&2; exit 1;; \
 	esac

@@ -8,7 +8,7 @@
 package unicorn
 
 /*
-#cgo pkg-config: unicorn
+#cgo LDFLAGS: -lunicorn -lpthread -lm
 #include <stdlib.h>
 #include "shim.h"
 */
