@@ -1,560 +1,563 @@
 package amd64
 
 import (
+	"encoding/binary"
+
 	"xol/decode"
 )
 
 //go:generate go run gen.go
 
-// maxLen is the length in bytes of the longest instruction.
-const maxLen = 15
-
-// A fetch holds the longest instruction and one byte more.
-type fetch [16]byte
-
 // Decode decodes one instruction of 64-bit mode; see decode.Decoder.
 //
 // Bytes are an instruction where the manuals of Intel, AMD or VIA define them
-// as one, up to the extensions of 2024 (APX and User MSR are in; AVX10.2 and
-// later are not). What raises #UD on every processor by its encoding alone
-// is none, but for UD0, UD1 and UD2, which are there to do so. Where vendors
-// differ:
+// as one, up to the extensions of 2024: APX and User MSR are in, AVX10.2 is not.
+// What raises #UD on every processor by its encoding alone is none, but for
+// UD0, UD1 and UD2, which are there to do so. Where manuals differ or say
+// nothing:
 //
 //   - A near branch with an operand-size prefix (66 E8, 66 E9, 66 0F 8x, …) is
 //     as long, and goes where, Intel says: the prefix has no effect. AMD
-//     truncates displacement and target to 16 bits. Branch66 tells such
-//     branches.
+//     truncates the new RIP to 16 bits. Branch66 tells such branches.
 //   - UD0 (0F FF) has a ModRM byte, as on Intel's current processors.
+//   - 0F 0D with a register, a NOP for Intel, is an instruction, and so are the
+//     reserved NOPs 0F 18 to 0F 1F and the x87 aliases that all processors
+//     execute, but not behind REX2.
 //   - LOCK MOV CR0 is AMD's way to CR8.
+//   - Bits that extend a register number where the register has no such
+//     extension are ignored in ModRM.rm and #UD in ModRM.reg and vvvv, as
+//     processors do with opmask registers; EVEX.B4 and X4 are ignored where
+//     no general register needs them.
+//
+// Detail says what inst.Detail holds. inst.Op stays 0.
 func (ISA) Decode(inst *decode.Inst, code []byte, addr uint64) error {
-	if len(code) >= len(fetch{}) {
-		n := decodeFetched(inst, (*fetch)(code), addr)
-		if n > 0 {
-			return nil
+	if len(code) < fetchLen {
+		return decodeShort(inst, code, addr)
+	}
+	w := (*fetch)(code)
+
+	// The usual: at most a REX prefix, and the one-byte map or 0F. What
+	// follows is set in the branches, so that a processor that foresees
+	// them need not wait for what it reads.
+	var d Detail
+	op, m, end, size := w[0], w[1], uint64(1), uint(0)
+	a := legacyEntries[op]
+	if a&attrREX != 0 {
+		d = rexDetails[op&15]
+		op, m, end, size = m, w[2], 2, uint(op)&8
+		a = legacyEntries[op]
+	}
+	if op == 0x0f {
+		op = m
+		end++
+		m = w[end]
+		a = legacyEntries[map0F+uint(op)]
+		d |= Detail(Map0F) << mapAt
+	}
+	d |= Detail(op)
+	if a&attrValid == 0 {
+		if a&attrGroup != 0 {
+			a = a.group(m)
 		}
-		return fail(inst, addr, n, len(code))
+		if a&attrValid == 0 {
+			if a&attrEscape != 0 {
+				d, end, a = w.prefixed()
+			} else {
+				end, a = w.match(d, end-1, a.place(), d.legacyKey())
+			}
+			if a == 0 {
+				return fail(inst, addr, end)
+			}
+			end++
+			m = w[end&15]
+			if a&attrNoMem != 0 {
+				m |= 0xc0
+			}
+			size = d.immSize()
+		}
 	}
-	var w fetch
-	copy(w[:], code)
-	n := decodeFetched(inst, &w, addr)
-	if 0 < n && n <= len(code) {
-		return nil
+
+	// ModRM, SIB and displacement: without a branch for those that are absent.
+	hasModRM := uint64(int32(a<<(31-attrModRMAt)) >> 31)
+	d |= Detail(m) << modRMAt & Detail(hasModRM)
+	l := layout(operands[m].layout & hasModRM)
+	scale := operands[m].scale&hasModRM | 1<<opcodeAt
+	if l&layoutBase != 0 && w[(end+1)&15]&7 == 5 {
+		l += 3<<dispAt | 4<<dispLenAt | 4<<lengthAt
+		scale |= 1 << dispAt
 	}
-	return fail(inst, addr, n, len(code))
+	immAt := end + uint64(l)>>lengthAt&15
+	l = l&(1<<immOffsetAt-1) + layout((end-1)*scale)
+
+	immLen := uint64(a>>(size&31)) & 15
+	end = immAt + immLen
+	if end > maxLen || a.leaOf(m) {
+		return fail(inst, addr, end)
+	}
+	inst.Len = uint8(end)
+	mask := &lengthMasks[end&15]
+	binary.LittleEndian.PutUint64(inst.Raw[:8], binary.LittleEndian.Uint64(w[:8])&mask[0])
+	binary.LittleEndian.PutUint64(inst.Raw[8:], binary.LittleEndian.Uint64(w[8:16])&mask[1])
+	inst.Addr = addr
+	inst.Detail = uint64(d)
+
+	l |= layout(immAt&-((immLen+15)>>4)) << immOffsetAt
+	l |= layout(1<<kindAt|immAt<<offsetAt|immLen<<(widthAt+3)) & -layout(a>>attrBranchAt&1)
+	l |= l >> 1 & layout(a>>attrLeaAt) & 1 // not memory but its address
+	relative := (uint64(l&3) + 3) >> 2
+	inst.Target = (addr + end + w.displacement(l)) & -relative
+	l.store(inst)
+	inst.Fields.ImmLen = uint8(immLen)
+	inst.Op = 0
+	inst.Flow = decode.Flow(a >> attrFlowAt & 15)
+	inst.Props = decode.Props(a>>attrPropsAt&0x7f | attr(relative))
+	if a&attrRare != 0 {
+		rare(inst, a)
+	}
+	return nil
 }
 
-// tooLong is what decodeFetched returns for an instruction that does not end
-// within its longest length.
-const tooLong = -len(fetch{})
-
-// fail overwrites inst and tells the error: n is what decodeFetched said of
-// size bytes.
-func fail(inst *decode.Inst, addr uint64, n, size int) error {
-	*inst = decode.Inst{Addr: addr}
+// rare completes the instructions that are unlike all others.
+func rare(inst *decode.Inst, a attr) {
+	f := &inst.Fields
 	switch {
-	case n > size, -n > size:
-		return decode.ErrTruncated
-	case n == tooLong:
+	case a&attrMoffs != 0:
+		f.Disp, f.DispLen = f.Imm, f.ImmLen
+		f.Imm, f.ImmLen = 0, 0
+	case a&attrSuffix != 0:
+		f.Opcode = f.Imm
+		f.Imm, f.ImmLen = 0, 0
+	case a&attrAddress != 0:
+		inst.Target = binary.LittleEndian.Uint64(inst.Raw[f.Imm&7:])
+	}
+	if a&attrAddr32 != 0 && inst.PCRel.Kind > decode.PCRelBranch {
+		inst.Target &= 1<<32 - 1
+	}
+}
+
+// fail overwrites inst and tells the error where need bytes say that there is no
+// instruction.
+func fail(inst *decode.Inst, addr, need uint64) error {
+	*inst = decode.Inst{Addr: addr}
+	if need > maxLen {
 		return decode.ErrTooLong
 	}
 	return decode.ErrInvalid
 }
 
-// entry is what the tables say of a legacy opcode: its attributes, if they
-// hold for all operands, else the place of its forms.
-type entry uint32
-
-const (
-	entryValid = 1 << 14 // the low bits are attributes
-	entryForms = 15      // from here the place in forms
-)
-
-// attr are the attributes of an instruction.
-type attr uint32
-
-// The bits of attr. They stand at attrAt in a form.
-const (
-	attrImm   attr = 15 // kind
-	attrModRM attr = 1 << 4
-	attrNoMem attr = 1 << 5 // ModRM.mod is ignored
-	attrLea   attr = 1 << 10
-	attrPad   attr = 1 << 11
-	attrPriv  attr = 1 << 12
-	attrLock  attr = 1 << 13
-)
-
-func (a attr) flow() decode.Flow { return decode.Flow(a >> 6 & 15) }
-
-// Kinds of immediates.
-const (
-	kindNone = iota
-	kindIb
-	kindIw
-	kindIwIb
-	kindIbIb
-	kindIz
-	kindIv
-	kindId
-	kindIq
-	kindMoffs
-	kindRel8
-	kindRel32
-	kindRelZ
-	_
-	_
-	_
-)
-
-// kindLen is the length of each kind of immediate for operands of 32, 16 and 64
-// bits.
-var kindLen = [3][16]uint8{
-	{0, 1, 2, 3, 2, 4, 4, 4, 8, 8, 1, 4, 4},
-	{0, 1, 2, 3, 2, 2, 2, 4, 8, 8, 1, 4, 2},
-	{0, 1, 2, 3, 2, 4, 8, 4, 8, 8, 1, 4, 4},
+// decodeShort decodes code that is shorter than what Decode reads at once.
+func decodeShort(inst *decode.Inst, code []byte, addr uint64) error {
+	var w fetch
+	copy(w[:], code)
+	err := ISA{}.Decode(inst, w[:], addr)
+	need := uint64(inst.Len)
+	if err != nil {
+		var a attr
+		if _, need, a = w.prefixed(); a != 0 {
+			need = maxLen // of an instruction that is too long
+		}
+	}
+	if need > uint64(len(code)) {
+		err = decode.ErrTruncated
+	}
+	if err != nil {
+		*inst = decode.Inst{Addr: addr}
+	}
+	return err
 }
 
-// A form is one shape of an instruction: sets of field values that fit, one
-// bit for each value, a constraint and the attributes.
-type form uint64
-
-// The places in a form.
 const (
-	setW    = 0  // 0, 1
-	setL    = 2  // 0 to 3; rounding
-	setOp   = 7  // 4 × mod 3 + 2 × EVEX.b + EVEX.z
-	setMask = 15 // k0; k4; another
-	setV    = 18 // 0; 1 to 7; above
-	setV4   = 21 // 0, 1
-	setReg  = 23 // 0 to 7
-	setRM   = 31 // 0 to 7
-	setR    = 39 // 0; another
-	setB    = 41 // 0; another
-	setAddr = 43 // neither; SIB; RIP-relative
+	// maxLen is the length in bytes of the longest instruction.
+	maxLen = 15
 
-	constraintAt = 46
-	attrAt       = 50
-
-	sets form = 1<<constraintAt - 1
+	// fetchLen is how many bytes are read at once. Offsets into them are
+	// masked with 15, which spares the checks of bounds, and up to four
+	// bytes are read there; what wraps is longer than maxLen and refused.
+	fetchLen = 20
 )
 
-// byteClass sorts the bytes that may start an instruction.
+// A fetch is the bytes that an instruction starts with, and more.
+type fetch [fetchLen]byte
+
+// displacement returns the PC-relative field of l, extended; something where
+// there is none.
+func (w *fetch) displacement(l layout) uint64 {
+	at := l >> offsetAt & 15
+	unused := -(l >> widthAt) & 31 // bits of 32
+	return uint64(int32(binary.LittleEndian.Uint32(w[at:at+4])) << unused >> unused)
+}
+
+// A layout is the bytes of decode.Inst from PCRel.Kind to Fields.Imm in one
+// word: so they are computed together and stored at once.
+type layout uint64
+
+// The places in layout.
+const (
+	kindAt      = 0
+	offsetAt    = 8
+	widthAt     = 16
+	opcodeAt    = 24
+	modRMPlace  = 32
+	dispAt      = 40
+	dispLenAt   = 48
+	immOffsetAt = 56
+
+	// In an operand, the highest bits hold the length of ModRM, SIB and
+	// displacement, and whether a base of 5 in SIB means 4 bytes more.
+	lengthAt   = 56
+	layoutBase = 1 << 63
+)
+
+// store sets the fields of inst that l holds. The compiler makes one store.
+func (l layout) store(inst *decode.Inst) {
+	inst.PCRel.Kind = decode.PCRelKind(l >> kindAt)
+	inst.PCRel.Offset = uint8(l >> offsetAt)
+	inst.PCRel.Width = uint8(l >> widthAt)
+	inst.Fields.Opcode = uint8(l >> opcodeAt)
+	inst.Fields.ModRM = uint8(l >> modRMPlace)
+	inst.Fields.Disp = uint8(l >> dispAt)
+	inst.Fields.DispLen = uint8(l >> dispLenAt)
+	inst.Fields.Imm = uint8(l >> immOffsetAt)
+}
+
+// An operand says what a ModRM byte is followed by: the layout for an opcode at
+// 0, and what the place of the opcode adds to.
+type operand struct{ layout, scale uint64 }
+
+// Offsets of opcode maps in legacyEntries. Behind map0F, each map has a table
+// for each mandatory prefix.
+const (
+	map0F   = 1 * 256
+	map0F38 = 5 * 256
+	map0F3A = 9 * 256
+)
+
+// attr says what follows an opcode and what the instruction is.
+type attr uint32
+
+// The bits of attr. Where attrValid is not set, the low bits are the place of
+// a group or of forms.
+const (
+	attrLens     attr = 0xfff   // length of the immediate for operands of 32, 16 and 64 bits
+	attrBranchAt      = 12      // the immediate is a displacement of the branch target
+	attrMoffs    attr = 1 << 13 // the immediate is an absolute address
+	attrModRMAt       = 14
+	attrNoMem    attr = 1 << 15 // ModRM.mod is ignored
+	attrFlowAt        = 16      // decode.Flow
+	attrPropsAt       = 20      // decode.Props up to Privileged
+	attrLeaAt         = 27
+	attrValid    attr = 1 << 28
+	attrGroup    attr = 1 << 29 // by bits 3-7 of ModRM
+	attrEscape   attr = 1 << 30 // no opcode, but a byte in front of one
+	attrREX      attr = 1 << 31
+
+	// attrLens where the size of operands does not matter.
+	lens1 attr = 0x111
+	lens4 attr = 0x444
+	lens8 attr = 0x888
+
+	// In what prefixed returns the highest bits have other meanings.
+	attrAddr32  = attrGroup  // 67: RIP-relative means EIP-relative
+	attrSuffix  = attrEscape // 3DNow!: the immediate is the opcode
+	attrAddress = attrREX    // JMPABS: the immediate is the branch target
+
+	attrRare = attrMoffs | attrSuffix | attrAddress | attrAddr32
+)
+
+// leaOf reports whether an instruction that takes the address of its operand
+// has a register there, which is no group's matter because LEA is so frequent.
+func (a attr) leaOf(modRM byte) bool { return a>>attrLeaAt&attr((modRM>>7)&(modRM>>6))&1 != 0 }
+
+// place returns the place of an entry's group or forms.
+func (a attr) place() uint64 { return uint64(a & 0xffff) }
+
+// group returns the entry of a group for a ModRM byte.
+func (a attr) group(modRM byte) attr {
+	return groups[(a.place()+uint64(modRM>>3))%uint64(len(groups))]
+}
+
+// The places in Detail.
+const (
+	modRMAt     = 8
+	encodingAt  = 16
+	mapAt       = 20
+	prefixesAt  = 24
+	addr32At    = 25 // Prefix67
+	lockAt      = 28 // PrefixLock
+	wAt         = 35
+	rAt         = 36
+	xAt         = 37
+	bAt         = 38
+	r4At        = 39
+	x4At        = 40
+	b4At        = 41
+	vvvvAt      = 42
+	v4At        = 46
+	vectorLenAt = 47
+	ppAt        = 49
+	evexBAt     = 51
+	evexZAt     = 52
+	evexAAAAt   = 53
+	countAt     = 56
+	rexAt       = 60
+)
+
+// rexDetails are the Details of the REX bytes.
+var rexDetails = [16]Detail{
+	bitREX, bitREX | bitB, bitREX | bitX, bitREX | bitX | bitB,
+	bitREX | bitR, bitREX | bitR | bitB, bitREX | bitR | bitX, bitREX | bitR | bitX | bitB,
+	bitREX | bitW, bitREX | bitW | bitB, bitREX | bitW | bitX, bitREX | bitW | bitX | bitB,
+	bitREX | bitW | bitR, bitREX | bitW | bitR | bitB, bitREX | bitW | bitR | bitX, bitREX | bitW | bitR | bitX | bitB,
+}
+
+const (
+	bitREX = 1 << rexAt
+	bitW   = 1 << wAt
+	bitR   = 1 << rAt
+	bitX   = 1 << xAt
+	bitB   = 1 << bAt
+)
+
+// immSize returns where attrLens has the length of the immediate.
+func (d Detail) immSize() uint {
+	if d.W() != 0 {
+		return 8
+	}
+	return uint(d>>prefixesAt) & 1 << 2
+}
+
+// byteClass says whether a byte is a prefix: the bit of Prefixes, or classREX.
 type byteClass uint16
 
 const (
-	classPrefixes byteClass = 0x7ff // Prefixes
-	classREX      byteClass = 1 << (11 + iota)
-	classEscape
-	classVector // C4 C5 62 8F
-	classREX2
+	classPrefixes byteClass = 0x7ff
+	classREX      byteClass = 1 << 11
 )
 
 var byteClasses = [256]byteClass{
-	0x66: byteClass(Prefix66), 0x67: byteClass(Prefix67), 0xf2: byteClass(PrefixF2), 0xf3: byteClass(PrefixF3),
-	0xf0: byteClass(PrefixLock), 0x2e: byteClass(PrefixCS), 0x36: byteClass(PrefixSS), 0x3e: byteClass(PrefixDS),
+	0x66: byteClass(Prefix66), 0x67: byteClass(Prefix67), 0xf0: byteClass(PrefixLock),
+	0xf2: byteClass(PrefixF2), 0xf3: byteClass(PrefixF3),
+	0x2e: byteClass(PrefixCS), 0x36: byteClass(PrefixSS), 0x3e: byteClass(PrefixDS),
 	0x26: byteClass(PrefixES), 0x64: byteClass(PrefixFS), 0x65: byteClass(PrefixGS),
 	0x40: classREX, 0x41: classREX, 0x42: classREX, 0x43: classREX,
 	0x44: classREX, 0x45: classREX, 0x46: classREX, 0x47: classREX,
 	0x48: classREX, 0x49: classREX, 0x4a: classREX, 0x4b: classREX,
 	0x4c: classREX, 0x4d: classREX, 0x4e: classREX, 0x4f: classREX,
-	0x0f: classEscape,
-	0xc4: classVector, 0xc5: classVector, 0x62: classVector, 0x8f: classVector,
-	0xd5: classREX2,
 }
 
-// The places in Detail.
-const (
-	modRMAt    = 8
-	encodingAt = 16
-	mapAt      = 20
-	prefixesAt = 24
-	wAt        = 35
-	rAt        = 36
-	xAt        = 37
-	bAt        = 38
-	r4At       = 39
-	x4At       = 40
-	b4At       = 41
-	vvvvAt     = 42
-	lengthAt   = 47
-	ppAt       = 49
-	evexBAt    = 51
-	evexZAt    = 52
-	evexAAAAt  = 53
-	countAt    = 56
-	rexAt      = 60
-)
-
-// decodeFetched decodes the instruction that w starts with. It returns its
-// length; or, where there is none, minus the number of bytes that tell so, or
-// tooLong. Bytes behind the instruction are ignored.
-func decodeFetched(inst *decode.Inst, w *fetch, addr uint64) int {
-	var prefixes byteClass
-	var rep byteClass
-	var count, rex uint64
-	pos := 0
+// prefixed reads all there can be up to the opcode. It returns what it read,
+// the place of the opcode and its attributes; or, where there is no
+// instruction, the number of bytes that tell so and 0.
+func (w *fetch) prefixed() (d Detail, pos uint64, a attr) {
+	var rexByte Detail
+	rep := byteClass(0) // the last of F2 and F3: 1, 2
 	b := w[0]
-	c := byteClasses[b]
-	for c&(classPrefixes|classREX) != 0 {
-		if c&classREX != 0 {
-			rex = uint64(b)
-		} else {
-			rex = 0
-			prefixes |= c
-			if r := c & byteClass(PrefixF2|PrefixF3); r != 0 {
-				rep = r
+	for {
+		c := byteClasses[b]
+		if c&classPrefixes != 0 {
+			d = (d | Detail(c)<<prefixesAt) + 1<<countAt
+			rexByte = 0
+			if last := c >> 2 & 3; last != 0 {
+				rep = last
 			}
-			count++
+		} else if c != 0 {
+			rexByte = rexDetails[b&15]
+		} else {
+			break
 		}
 		pos++
 		if pos == maxLen {
-			return tooLong
+			return d, maxLen + 1, 0
 		}
-		b = w[pos]
-		c = byteClasses[b]
+		b = w[pos&15]
 	}
-	pp := uint64(prefixes & 1)
-	switch rep {
-	case byteClass(PrefixF3):
-		pp = 2
-	case byteClass(PrefixF2):
-		pp = 3
-	}
-	d := Detail(prefixes)<<prefixesAt | Detail(count)<<countAt | rexDetail(rex)
-	if c&classVector != 0 && (b != 0x8f || w[(pos+1)&15]&0x1f >= 8) {
-		return decodeVector(inst, w, addr, pos, d)
-	}
-	if c&classREX2 != 0 {
-		return -pos - 1
+	d |= rexByte
+
+	// The mandatory prefix as pp counts it: F2 and F3 win over 66.
+	pp := uint64(d>>prefixesAt) & 1
+	if rep != 0 {
+		pp = uint64(4 - rep)
 	}
 	index := uint64(b)
-	if c&classEscape != 0 {
+	switch {
+	case b == 0x0f:
 		pos++
 		b = w[pos&15]
 		d |= Detail(Map0F) << mapAt
-		index = 256 + pp<<8 + uint64(b)
+		index = map0F + pp<<8 + uint64(b)
 		switch b {
-		case 0x38, 0x3a:
-			d += Detail(b>>1&1+1) << mapAt
-			index = 1280 + uint64(b>>1&1)<<10 + pp<<8
+		case 0x0f:
+			return w.suffixed(d, pos)
+		case 0x38:
 			pos++
 			b = w[pos&15]
-			index += uint64(b)
-		case 0x0f:
-			return decode3DNow(inst, w, addr, pos, d)
+			d += Detail(Map0F38-Map0F) << mapAt
+			index = map0F38 + pp<<8 + uint64(b)
+		case 0x3a:
+			pos++
+			b = w[pos&15]
+			d += Detail(Map0F3A-Map0F) << mapAt
+			index = map0F3A + pp<<8 + uint64(b)
 		}
+	case b == 0xc4, b == 0xc5, b == 0x62, b == 0x8f && w[(pos+1)&15]&31 >= 8:
+		return w.vector(d, pos, b)
+	case b == 0xd5:
+		return w.rex2(d, pos, pp)
 	}
 	d |= Detail(b)
-	e := legacyEntries[index]
-	a := attr(e) & (entryValid - 1)
-	if e&entryValid == 0 {
-		if a = match(w, pos, d, int(e>>entryForms)); a == 0 {
-			return need(pos, e == 0)
+	a = legacyEntries[index]
+	if a&attrValid == 0 || a>>attrLeaAt&1 != 0 || d&(1<<lockAt|1<<addr32At) != 0 {
+		return w.legacy(d, pos, a)
+	}
+	return d, pos, a
+}
+
+// legacy returns what there is to an opcode at pos with the entry a.
+func (w *fetch) legacy(d Detail, pos uint64, a attr) (Detail, uint64, attr) {
+	if a&attrGroup != 0 {
+		a = a.group(w[(pos+1)&15])
+		if a == 0 {
+			return d, pos + 2, 0
 		}
-		a &^= entryValid
 	}
-	if prefixes&byteClass(PrefixLock) != 0 && (a&attrLock == 0 || a&attrNoMem == 0 && w[(pos+1)&15]>>6 == 3) {
-		return -pos - 2
-	}
-	return finish(inst, w, addr, pos, a, d)
-}
-
-// need returns minus the number of bytes that tell that the opcode at pos is
-// none.
-func need(pos int, unknown bool) int {
-	if unknown {
-		return -pos - 1
-	}
-	return -pos - 3
-}
-
-func rexDetail(rex uint64) Detail {
-	if rex == 0 {
-		return 0
-	}
-	return Detail(rex>>3&1|rex>>1&2|rex<<1&4|rex<<3&8)<<wAt | 1<<rexAt
-}
-
-// match looks for the form that fits among those at index, and returns its
-// attributes with entryValid, 0 if none does.
-func match(w *fetch, pos int, d Detail, index int) attr {
-	m := uint64(w[(pos+1)&15])
-	d |= Detail(m) << modRMAt
-	key := d.key(w[(pos+2)&15])
-	for {
-		f := forms[index]
-		if f == 0 {
-			return 0
+	if a&attrValid == 0 {
+		pos, a = w.match(d, pos, a.place(), d.legacyKey())
+		if a == 0 {
+			return d, pos, 0
 		}
-		if key&^(f&sets) == 0 {
-			if !constraint(f>>constraintAt&15).holds(d, w[(pos+2)&15]) {
-				return 0
-			}
-			return attr(f>>attrAt) | entryValid
-		}
-		index++
 	}
+	if a.leaOf(w[(pos+1)&15]) {
+		return d, pos + 2, 0
+	}
+	if d.Prefixes()&PrefixLock != 0 {
+		at, ok := uint64(0), attr(0)
+		if m := d.Map(); m <= Map0F {
+			at, ok = w.match(d, pos, vectorForms(lockMap+uint64(m), 0, d.Opcode()), d.legacyKey())
+		}
+		if ok == 0 {
+			return d, max(at, pos+1), 0
+		}
+	}
+	return d, pos, a.sized(d)
 }
 
-// key is the field values of an instruction, one bit for each field. A key
-// that no form fits stands for z without a mask.
-func (d Detail) key(sib byte) form {
-	mod3 := uint64(0)
-	addr := uint64(0)
-	b := uint64(0)
-	if d.Mod() == 3 {
-		mod3 = 1
-		b = uint64(d.B() | d.B4())
-	} else if d.RM() == 4 {
-		addr = 1
-	} else if d.Mod() == 0 && d.RM() == 5 {
-		addr = 2
+// sized applies the address-size prefix.
+func (a attr) sized(d Detail) attr {
+	if a == 0 || d.Prefixes()&Prefix67 == 0 {
+		return a
 	}
-	var eb, ez uint64
-	if d.EVEXb() {
-		eb = 1
+	if a&attrMoffs != 0 {
+		a = a&^attrLens | lens4
 	}
-	if d.EVEXz() {
-		ez = 1
-	}
-	l := uint64(d.VectorLength())
-	if mod3&eb != 0 {
-		l = 4
-	}
-	mask := uint64(2)
-	switch d.EVEXaaa() {
-	case 0:
-		mask = 0
-		if ez != 0 {
-			return sets + 1
-		}
-	case 4:
-		mask = 1
-	}
-	v := uint64(0)
-	switch vvvv := d.VVVV() & 15; {
-	case vvvv > 7:
-		v = 2
-	case vvvv > 0:
-		v = 1
-	}
-	r := uint64(d.R() | d.R4())
-	return 1<<(setW+d.W()) | 1<<(setL+l) | 1<<(setOp+4*mod3+2*eb+ez) | 1<<(setMask+mask) |
-		1<<(setV+v) | 1<<(setV4+d.VVVV()>>4) | 1<<(setReg+d.Reg()) | 1<<(setRM+d.RM()) |
-		1<<(setR+r) | 1<<(setB+b) | 1<<(setAddr+addr)
+	return a | attrAddr32
 }
 
-// A constraint is a rule that the fields of one form must keep together.
-type constraint uint8
+// suffixed reads 3DNow!, whose opcode stands behind the operands; pos is that
+// of the second 0F.
+func (w *fetch) suffixed(d Detail, pos uint64) (Detail, uint64, attr) {
+	l := operands[w[(pos+1)&15]].layout
+	at := pos + 1 + l>>lengthAt&15
+	if l&layoutBase != 0 && w[(pos+2)&15]&7 == 5 {
+		at += 4
+	}
+	if at >= maxLen {
+		return d, maxLen + 1, 0
+	}
+	op := w[at]
+	if d.Prefixes()&PrefixLock != 0 || vectorForms(map3DNow, 0, op) == 0 {
+		return d, at + 1, 0
+	}
+	d |= Detail(Map3DNow)<<mapAt | Detail(op)
+	return d, pos, (attrValid | 1<<attrModRMAt | attrSuffix | lens1).sized(d)
+}
 
+// rex2 reads an instruction behind D5 at pos.
+func (w *fetch) rex2(d Detail, pos, pp uint64) (Detail, uint64, attr) {
+	payload := Detail(w[(pos+1)&15])
+	op := w[(pos+2)&15]
+	if d.HasREX() {
+		return d, pos + 1, 0
+	}
+	m := payload >> 7
+	d |= Detail(EncREX2)<<encodingAt | m<<mapAt | Detail(op) | rexDetails[payload&15]&^bitREX |
+		payload>>6&1<<r4At | payload>>5&1<<x4At | payload>>4&1<<b4At
+	pos += 2
+	if m == 0 && op == 0xa1 {
+		if d.W() != 0 || d.Prefixes()&(Prefix66|Prefix67|PrefixF2|PrefixF3|PrefixLock) != 0 {
+			return d, pos + 1, 0
+		}
+		return d, pos, attrValid | attrAddress | lens8 | attr(decode.FlowJump)<<attrFlowAt | attr(decode.HasTarget)<<attrPropsAt
+	}
+	if at, a := w.match(d, pos, vectorForms(noREX2Map+uint64(m), pp, op), d.legacyKey()); a != 0 {
+		return d, at + 1, 0
+	}
+	index := uint64(op)
+	if m != 0 {
+		index += map0F + pp<<8
+	}
+	return w.legacy(d, pos, legacyEntries[index])
+}
+
+// Opcode maps in vectorEntries.
 const (
-	gatherVEX  constraint = 1 + iota // destination, index and mask differ
-	gatherEVEX                       // destination and index differ
-	tiles                            // the three tiles exist and differ
-	complexFP                        // the destination is no source
-	noREX2
+	map3DNow  = 15
+	noREX2Map = 16
+	lockMap   = 18
 )
 
-// holds reports whether the fields keep the constraint.
-func (c constraint) holds(d Detail, sib byte) bool {
-	reg := d.R4()<<4 | d.R()<<3 | d.Reg()
-	rm := d.X()<<4 | d.B()<<3 | d.RM()
-	index := d.VVVV()&16 | d.X()<<3 | sib>>3&7
-	switch c {
-	case gatherVEX:
-		return reg != index && reg != d.VVVV() && index != d.VVVV()
-	case gatherEVEX:
-		return reg != index
-	case tiles:
-		return reg < 8 && d.B() == 0 && d.VVVV() < 8 && reg != rm && reg != d.VVVV() && rm != d.VVVV()
-	case complexFP:
-		return reg != d.VVVV() && (d.Mod() != 3 || reg != rm)
-	case noREX2:
-		return d.Encoding() != EncREX2
+// vectorForms returns the place of an opcode's forms.
+func vectorForms(m, pp uint64, op byte) uint64 {
+	if i := m<<10 | pp<<8 | uint64(op); i < uint64(len(vectorEntries)) {
+		return uint64(vectorEntries[i])
 	}
-	return true
+	return 0
 }
 
-// vectorSlots are the places of opcode maps in vectorEntries, 0 where there
-// is none.
-var vectorSlots = [5][32]uint8{
-	EncVEX3: {1: 1, 2: 2, 3: 3, 7: 4},
-	EncEVEX: {1: 5, 2: 6, 3: 7, 4: 8, 5: 9, 6: 10, 7: 11},
-}
+// The opcode maps that VEX, EVEX and XOP select, 0 for none.
+var (
+	vexMaps  = [32]uint8{1: 1, 2: 2, 3: 3, 7: 4}
+	evexMaps = [8]uint8{1: 5, 2: 6, 3: 7, 4: 8, 5: 9, 6: 10, 7: 11}
+	xopMaps  = [32]uint8{8: 12, 9: 13, 10: 14}
+)
 
-var xopSlots = [32]uint8{8: 12, 9: 13, 10: 14}
-
-const slot3DNow = 15
-
-// decodeVector decodes behind C5, C4, 62 or 8F at pos.
-func decodeVector(inst *decode.Inst, w *fetch, addr uint64, pos int, d Detail) int {
+// vector reads an instruction behind C5, C4, 62 or 8F, which is b, at pos.
+func (w *fetch) vector(d Detail, pos uint64, b byte) (Detail, uint64, attr) {
 	if d.Prefixes()&(Prefix66|PrefixF2|PrefixF3|PrefixLock) != 0 || d.HasREX() {
-		return -pos - 2
+		return d, pos + 1, 0
 	}
-	b := w[pos]
-	p0, p1, p2 := uint64(w[(pos+1)&15]), uint64(w[(pos+2)&15]), uint64(w[(pos+3)&15])
-	var slot uint8
-	n := 0
+	// The payload as in VEX3, of which R, X, B and vvvv are inverted.
+	p0, p1 := uint64(w[(pos+1)&15]), uint64(w[(pos+2)&15])
+	m, size := uint64(0), uint64(3)
 	switch b {
 	case 0xc5:
-		d |= Detail(EncVEX2)<<encodingAt | Detail(Map0F)<<mapAt | Detail(p0>>7^1)<<rAt
-		p1 = p0 & 0x7f
-		slot = 1
-		n = 2
-	case 0xc4, 0x8f:
-		enc := EncVEX3
-		slots := &vectorSlots[EncVEX3]
-		if b == 0x8f {
-			enc, slots = EncXOP, &xopSlots
-		}
-		slot = slots[p0&31]
-		d |= Detail(enc)<<encodingAt | Detail(p0&15)<<mapAt | Detail(p0>>7&1^1)<<rAt | Detail(p0>>6&1^1)<<xAt | Detail(p0>>5&1^1)<<bAt
-		n = 3
+		p0, p1 = p0&0x80|0x61, p0&0x7f
+		m, size = 1, 2
+		d |= Detail(EncVEX2) << encodingAt
+	case 0xc4:
+		m = uint64(vexMaps[p0&31])
+		d |= Detail(EncVEX3) << encodingAt
+	case 0x8f:
+		m = uint64(xopMaps[p0&31])
+		d |= Detail(EncXOP) << encodingAt
 	case 0x62:
-		slot = vectorSlots[EncEVEX][p0&7]
-		d |= Detail(EncEVEX)<<encodingAt | Detail(p0&7)<<mapAt | Detail(p0>>7&1^1)<<rAt | Detail(p0>>6&1^1)<<xAt | Detail(p0>>5&1^1)<<bAt |
-			Detail(p0>>4&1^1)<<r4At | Detail(p0>>3&1)<<b4At | Detail(p1>>2&1^1)<<x4At |
-			Detail(p2>>3&1^1)<<(vvvvAt+4) | Detail(p2>>5&3)<<lengthAt | Detail(p2>>4&1)<<evexBAt | Detail(p2>>7)<<evexZAt | Detail(p2&7)<<evexAAAAt
-		n = 4
+		d |= Detail(EncEVEX)<<encodingAt | evexDetail(p0, p1, uint64(w[(pos+3)&15]))
+		p0, p1 = p0&^8, p1&^4
+		m, size = uint64(evexMaps[p0&7]), 4
 	}
-	if slot == 0 {
-		return -pos - 2
+	if m == 0 {
+		return d, pos + 2, 0
 	}
-	d |= Detail(p1>>7)<<wAt | Detail(p1>>3&15^15)<<vvvvAt | Detail(p1&3)<<ppAt
-	if n < 4 {
-		d |= Detail(p1>>2&1) << lengthAt
-	}
-	if b == 0x8f && p1&3 != 0 {
-		return -pos - 3
-	}
-	pos += n
+	pos += size
 	op := w[pos&15]
-	d |= Detail(op)
-	e := vectorEntries[int(slot)<<10|int(p1&3)<<8|int(op)]
-	a := match(w, pos, d, int(e))
-	if a == 0 {
-		return need(pos, e == 0)
-	}
-	return finish(inst, w, addr, pos, a, d)
+	d |= Detail(op) | Detail(p0&15)<<mapAt | rexDetails[^p0>>5&7]&^bitREX |
+		Detail(p1>>7)<<wAt | Detail(^p1>>3&15)<<vvvvAt | Detail(p1>>2&1)<<vectorLenAt | Detail(p1&3)<<ppAt
+	pos, a := w.match(d, pos, vectorForms(m, p1&3, op), d.vectorKey(w[(pos+1)&15]))
+	return d, pos, a.sized(d)
 }
 
-// decode3DNow decodes behind 0F 0F, the second of which is at pos.
-func decode3DNow(inst *decode.Inst, w *fetch, addr uint64, pos int, d Detail) int {
-	if d.Prefixes()&PrefixLock != 0 {
-		return -pos - 2
-	}
-	d |= Detail(Map3DNow) << mapAt
-	n := finish(inst, w, addr, pos, attrModRM|kindIb, d)
-	if n < 0 {
-		return n
-	}
-	op := w[n-1]
-	if vectorEntries[slot3DNow<<10|int(op)] == 0 {
-		return -n
-	}
-	inst.Detail = inst.Detail&^0xff | uint64(op)
-	inst.Fields.Opcode = inst.Fields.Imm
-	inst.Fields.Imm, inst.Fields.ImmLen = 0, 0
-	return n
-}
-
-// finish fills inst with the instruction whose opcode is at pos.
-func finish(inst *decode.Inst, w *fetch, addr uint64, pos int, a attr, d Detail) int {
-	var f decode.Fields
-	f.Opcode = uint8(pos)
-	end := pos + 1
-	props := decode.Props(0)
-	rip := false
-	if a&attrModRM != 0 {
-		m := w[end&15]
-		f.ModRM = uint8(end)
-		d |= Detail(m) << modRMAt
-		end++
-		n := 0
-		if a&attrNoMem == 0 && m < 0xc0 {
-			switch m >> 6 {
-			case 1:
-				n = 1
-			case 2:
-				n = 4
-			}
-			switch m & 7 {
-			case 4:
-				if m>>6 == 0 && w[end&15]&7 == 5 {
-					n = 4
-				}
-				end++
-			case 5:
-				if m>>6 == 0 {
-					n = 4
-					rip = true
-				}
-			}
-		}
-		if n > 0 {
-			f.Disp, f.DispLen = uint8(end), uint8(n)
-			end += n
-		}
-	}
-	size := d.W() << 1
-	if size == 0 && d.Prefixes()&Prefix66 != 0 {
-		size = 1
-	}
-	kind := a & attrImm
-	pcrel := decode.PCRel{}
-	if n := kindLen[size][kind]; n > 0 {
-		if kind == kindMoffs {
-			if d.Prefixes()&Prefix67 != 0 {
-				n = 4
-			}
-			f.Disp, f.DispLen = uint8(end), n
-		} else {
-			f.Imm, f.ImmLen = uint8(end), n
-		}
-		end += int(n)
-	}
-	if end > maxLen {
-		return tooLong
-	}
-	target := uint64(0)
-	if kind >= kindRel8 {
-		pcrel = decode.PCRel{Kind: decode.PCRelBranch, Offset: f.Imm, Width: f.ImmLen * 8}
-	} else if rip {
-		pcrel = decode.PCRel{Kind: decode.PCRelMemory, Offset: f.Disp, Width: 32}
-		if a&attrLea != 0 {
-			pcrel.Kind = decode.PCRelAddress
-		}
-	}
-	if pcrel.Kind != 0 {
-		o := pcrel.Offset
-		x := int64(int8(w[o&15]))
-		if pcrel.Width == 16 {
-			x = int64(int16(uint16(w[o&15]) | uint16(w[(o+1)&15])<<8))
-		} else if pcrel.Width == 32 {
-			x = int64(int32(uint32(w[o&15]) | uint32(w[(o+1)&15])<<8 | uint32(w[(o+2)&15])<<16 | uint32(w[(o+3)&15])<<24))
-		}
-		target = addr + uint64(end) + uint64(x)
-		props |= decode.HasTarget
-		if rip && d.Prefixes()&Prefix67 != 0 {
-			target &= 0xffffffff
-		}
-	}
-	flow := a.flow()
-	switch flow {
-	case decode.FlowJumpIf:
-		props |= decode.Conditional
-	case decode.FlowCall, decode.FlowCallIndirect:
-		props |= decode.Link
-	}
-	if a&attrPad != 0 {
-		props |= decode.LandingPad
-	}
-	if a&attrPriv != 0 {
-		props |= decode.Privileged
-	}
-	*inst = decode.Inst{
-		Addr: addr, Target: target, Detail: uint64(d), Props: props, Flow: flow,
-		Len: uint8(end), PCRel: pcrel, Fields: f,
-	}
-	copy(inst.Raw[:], w[:end])
-	return end
+// evexDetail returns what only the payload of EVEX has.
+func evexDetail(p0, p1, p2 uint64) Detail {
+	return Detail(^p0>>4&1)<<r4At | Detail(p0>>3&1)<<b4At | Detail(^p1>>2&1)<<x4At |
+		Detail(^p2>>3&1)<<v4At | Detail(p2>>5&3)<<vectorLenAt |
+		Detail(p2>>4&1)<<evexBAt | Detail(p2>>7)<<evexZAt | Detail(p2&7)<<evexAAAAt
 }

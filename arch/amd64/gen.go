@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Gen makes tables.go of opcodes.txt.
+// Gen makes tables.go of opcodes.txt, or the file that its argument names.
 package main
 
 import (
@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"go/format"
 	"log"
+	"math/bits"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,7 +21,7 @@ import (
 const (
 	setW    = 0  // 0, 1
 	setL    = 2  // 0 to 3; rounding
-	setOp   = 7  // 4 × mod 3 + 2 × EVEX.b + EVEX.z
+	setOp   = 7  // EVEX.b + 2 × EVEX.z + 4 × mod 3
 	setMask = 15 // k0; k4; another
 	setV    = 18 // 0; 1 to 7; above
 	setV4   = 21 // 0, 1
@@ -33,204 +35,277 @@ const (
 	attrAt       = 50
 )
 
+// The places in attr.
 const (
-	anyW    = 3 << setW
-	anyL    = 31 << setL
-	vectorL = 7 << setL
-	mem     = 1 << setOp
-	reg     = 1 << (setOp + 4)
-	anyReg  = 0xff << setReg
-	anyRM   = 0xff << setRM
-	anyR    = 3 << setR
-	anyB    = 3 << setB
-	anyAddr = 7 << setAddr
-	noMask  = 1 << setMask
-	noV     = 1<<setV | 1<<setV4
-	anyV    = 7<<setV | 3<<setV4
+	immAt    = 0  // 4 bits each: length of the immediate for operands of 32, 16 and 64 bits
+	branchAt = 12 // the immediate is a displacement of the branch target
+	moffsAt  = 13 // the immediate is an absolute address
+	modRMAt  = 14
+	noMemAt  = 15
+	flowAt   = 16 // 4 bits
+	propsAt  = 20 // 7 bits
+	leaAt    = 27
+	validAt  = 28 // else the low bits are the place of forms, or
+	groupAt  = 29 // of a group
+	escapeAt = 30 // no opcode, but a byte in front of one
+	rexAt    = 31
 )
 
-// Attributes.
+// Sets.
 const (
-	immAt     = 0 // 4 bits
-	attrModRM = 1 << 4
-	attrNoMem = 1 << 5
-	flowAt    = 6 // 4 bits
-	attrLea   = 1 << 10
-	attrPad   = 1 << 11
-	attrPriv  = 1 << 12
-	attrLock  = 1 << 13
+	anyW     = 3 << setW
+	anyL     = 31 << setL
+	memory   = 1 << setOp
+	register = 1 << (setOp + 4)
+	withB    = 1 // shifts memory and register
+	withZ    = 2
+	anyMask  = 7 << setMask
+	noMask   = 1 << setMask
+	noFlags  = 2 << setMask
+	anyV     = 7<<setV | 3<<setV4
+	noV      = 1<<setV | 1<<setV4
+	anyReg   = 0xff << setReg
+	anyRM    = 0xff << setRM
+	anyR     = 3 << setR
+	anyB     = 3 << setB
+	anyAddr  = 7 << setAddr
 )
 
-var attrs = map[string]uint64{
-	"lea": attrLea, "pad": attrPad, "priv": attrPriv, "lock": attrLock, "nomem": attrNoMem,
+// Properties of decode.Props.
+const (
+	hasTarget   = 1 << (propsAt + 0)
+	conditional = 1 << (propsAt + 1)
+	link        = 1 << (propsAt + 2)
+	landingPad  = 1 << (propsAt + 5)
+	privileged  = 1 << (propsAt + 6)
+)
+
+// attrs are the attributes that a token sets.
+var attrs = map[string]uint32{
+	"nomem": 1 << noMemAt, "lea": 1 << leaAt, "pad": landingPad, "priv": privileged,
+	"escape": 1 << escapeAt, "rex": 1<<escapeAt | 1<<rexAt,
+
+	"ib": imm(1, 1, 1), "iw": imm(2, 2, 2), "id": imm(4, 4, 4), "iwib": imm(3, 3, 3), "ibib": imm(2, 2, 2),
+	"iz": imm(4, 2, 4), "iv": imm(4, 2, 8), "moffs": imm(8, 8, 8) | 1<<moffsAt,
+	"rel8": rel(1, 1, 1), "rel32": rel(4, 4, 4), "relz": rel(4, 2, 4),
+
+	"jump": 1 << flowAt, "jcc": 2<<flowAt | conditional, "call": 3<<flowAt | link, "ret": 4 << flowAt,
+	"jind": 5 << flowAt, "cind": 6<<flowAt | link, "sys": 7 << flowAt, "trap": 8 << flowAt, "halt": 9 << flowAt,
 }
 
-var imms = map[string]uint64{
-	"ib": 1, "iw": 2, "iwib": 3, "ibib": 4, "iz": 5, "iv": 6, "id": 7, "iq": 8,
-	"moffs": 9, "rel8": 10, "rel32": 11, "relz": 12,
+func imm(size32, size16, size64 uint32) uint32 {
+	return (size32 | size16<<4 | size64<<8) << immAt
 }
 
-// In the order of decode.Flow.
-var flows = map[string]uint64{
-	"jump": 1, "jcc": 2, "call": 3, "ret": 4, "jind": 5, "cind": 6, "sys": 7, "trap": 8, "halt": 9,
+func rel(size32, size16, size64 uint32) uint32 {
+	return imm(size32, size16, size64) | 1<<branchAt | hasTarget
 }
 
 var constraints = map[string]uint64{
-	"gather vex": 1, "gather evex": 2, "tiles": 3, "complex": 4, "norex2": 5,
+	"gather vex": 1, "gather evex": 2, "tiles": 3, "complex": 4, "cr8": 5, "push2": 6, "pop2": 7,
 }
 
 var prefixes = map[string]int{"np": 0, "66": 1, "f3": 2, "f2": 3}
 
-// A section is an encoding with its opcode map; slot is its place in the
-// tables.
+// An encoding says what a form takes that does not say so itself.
+type encoding struct {
+	name  string
+	fixed uint64 // sets that no token narrows
+	L     uint64
+	pps   []int // nil: a form must name them
+}
+
+var (
+	legacy   = &encoding{"legacy", 1 << setL, 0, []int{0, 1, 2, 3}}
+	vex      = &encoding{"vex", 0, anyL, nil}
+	evex     = &encoding{"evex", 0, 7 << setL, nil}
+	xop      = &encoding{"xop", 0, anyL, []int{0}}
+	threeNow = &encoding{"3dnow", 1 << setL, 0, []int{0}}
+)
+
+// A section is an opcode map. Its place is among the legacy maps or among the
+// vector maps.
 type section struct {
-	encoding string
-	slot     int
+	*encoding
+	legacy bool
+	place  int
 }
 
 var sections = map[string]section{
-	"legacy 1b": {"legacy", 0}, "legacy 0f": {"legacy", 1},
-	"legacy 0f38": {"legacy", 2}, "legacy 0f3a": {"legacy", 3},
-	"vex 0f": {"vex", 1}, "vex 0f38": {"vex", 2}, "vex 0f3a": {"vex", 3}, "vex 7": {"vex", 4},
-	"evex 0f": {"evex", 5}, "evex 0f38": {"evex", 6}, "evex 0f3a": {"evex", 7},
-	"evex 4": {"evex", 8}, "evex 5": {"evex", 9}, "evex 6": {"evex", 10}, "evex 7": {"evex", 11},
-	"xop 8": {"xop", 12}, "xop 9": {"xop", 13}, "xop a": {"xop", 14}, "3dnow": {"3dnow", 15},
+	"legacy 1b": {legacy, true, 0}, "legacy 0f": {legacy, true, 1},
+	"legacy 0f38": {legacy, true, 2}, "legacy 0f3a": {legacy, true, 3},
+	"vex 0f": {vex, false, 1}, "vex 0f38": {vex, false, 2}, "vex 0f3a": {vex, false, 3}, "vex 7": {vex, false, 4},
+	"evex 0f": {evex, false, 5}, "evex 0f38": {evex, false, 6}, "evex 0f3a": {evex, false, 7},
+	"evex 4": {evex, false, 8}, "evex 5": {evex, false, 9}, "evex 6": {evex, false, 10}, "evex 7": {evex, false, 11},
+	"xop 8": {xop, false, 12}, "xop 9": {xop, false, 13}, "xop a": {xop, false, 14},
+	"3dnow":     {threeNow, false, 15},
+	"norex2 1b": {legacy, false, 16}, "norex2 0f": {legacy, false, 17},
+	"lock 1b": {legacy, false, 18}, "lock 0f": {legacy, false, 19},
 }
 
-const slots = 16
+const (
+	legacyMaps = 4
+	vectorMaps = 20 // the first is empty
+)
 
-// An entry is an opcode under one mandatory prefix.
-type entry struct{ forms []uint64 }
-
+// A table holds the forms of each opcode by opcode map and mandatory prefix.
 type table struct {
-	legacy [4][4][256]entry
-	vector [slots][4][256]entry
+	legacy [legacyMaps][4][256][]form
+	vector [vectorMaps][4][256][]form
 }
 
-// parse reads a line's tokens behind the opcodes: its form and the mandatory
-// prefixes that it is for.
-func parse(s section, tokens []string) (form uint64, pps []int, err error) {
-	set := uint64(anyW | anyR | anyB | noMask | noV)
-	if s.encoding == "legacy" {
-		set |= 1 << setL
-	}
-	var attr, length, constraint uint64
-	operand := uint64(0)
-	regs, rms := uint64(0), uint64(0)
-	addr := uint64(anyAddr)
-	var round, zeroed uint64
-	stores := false
+// A form is one of a line's: sets and constraint, and its attributes.
+type form struct {
+	sets uint64
+	attr uint32
+}
+
+// A line is what the tokens of a line say.
+type line struct {
+	set        uint64 // of the fields without a default of their own
+	operand    uint64 // memory, register; 0 without ModRM
+	round      uint64
+	L          uint64
+	reg, rm    uint64
+	addr       uint64
+	constraint uint64
+	attr       uint32
+	pps        []int
+	zeroing    bool
+	stores     bool
+	ndd        bool // vvvv may name a new destination
+	mustNDD    bool
+}
+
+// parse reads a line's tokens behind the opcodes.
+func parse(e *encoding, tokens []string) (*line, error) {
+	l := &line{set: anyW | anyR | anyB | noMask | noV | e.fixed, addr: anyAddr, pps: e.pps}
 	for _, t := range tokens {
-		switch {
-		case prefixList(t) != nil:
-			pps = prefixList(t)
-		case t == "m":
-			operand = mem | reg
-		case t == "mem":
-			operand = mem
-		case t == "reg":
-			operand = reg
-		case t == "sib" || t == "vsib":
-			operand, addr = mem, 2<<setAddr
-			if t == "vsib" {
-				set |= 2 << setV4
-			}
-		case t == "norip":
-			addr = 3 << setAddr
-		case t[0] == '/':
-			regs, err = values(t[1:])
-		case strings.HasPrefix(t, "rm="):
-			rms, err = values(t[3:])
-		case t == "r0" || t == "r1":
-			set = set&^anyR | 1<<(setR+int(t[1]-'0'))
-		case t == "b0":
-			set = set&^anyB | 1<<setB
-		case t == "w0" || t == "w1":
-			set = set&^anyW | 1<<(setW+int(t[1]-'0'))
-		case t == "lig":
-			length = anyL
-		case t[0] == 'L':
-			for _, c := range t[1:] {
-				length |= 1 << (setL + int(c-'0'))
-			}
-		case t == "v":
-			set |= anyV
-		case t == "v8":
-			set &^= 4<<setV | 2<<setV4
-		case t == "bc":
-			round |= 1 << (setOp + 2)
-		case t == "er" || t == "sae":
-			round |= 1 << (setOp + 6)
-		case t == "kz":
-			set |= 7 << setMask
-			zeroed = 1
-		case t == "k":
-			set |= 7 << setMask
-		case t == "k!":
-			set |= 6 << setMask
-			set &^= noMask
-		case t == "st":
-			stores = true
-		case imms[t] != 0:
-			attr |= imms[t] << immAt
-		case flows[t] != 0:
-			attr |= flows[t] << flowAt
-		case attrs[t] != 0:
-			attr |= attrs[t]
-		case constraints[t] != 0:
-			constraint = constraints[t]
-		case constraints[t+" "+s.encoding] != 0:
-			constraint = constraints[t+" "+s.encoding]
-		default:
-			err = fmt.Errorf("token %q", t)
-		}
-		if err != nil {
-			return 0, nil, err
+		if err := l.token(e, t); err != nil {
+			return nil, err
 		}
 	}
-	if attr&attrNoMem != 0 {
-		operand = mem | reg
+	if l.pps == nil {
+		return nil, fmt.Errorf("no mandatory prefix")
 	}
-	if operand == 0 && regs|rms != 0 {
-		operand = mem | reg
+	return l, nil
+}
+
+func (l *line) token(e *encoding, t string) (err error) {
+	if pps := prefixList(t); pps != nil {
+		l.pps = pps
+		return nil
+	}
+	if c := max(constraints[t], constraints[t+" "+e.name]); c != 0 {
+		l.constraint = c
+		return nil
+	}
+	if attrs[t] != 0 {
+		l.attr |= attrs[t]
+		return nil
+	}
+	switch {
+	case t == "m":
+		l.operand = memory | register
+	case t == "mem":
+		l.operand = memory
+	case t == "reg":
+		l.operand = register
+	case t == "sib":
+		l.operand, l.addr = memory, 2<<setAddr
+	case t == "vsib":
+		l.operand, l.addr = memory, 2<<setAddr
+		l.set |= 2 << setV4
+	case t == "norip":
+		l.addr = 3 << setAddr
+	case t[0] == '/':
+		l.reg, err = values(t[1:])
+	case strings.HasPrefix(t, "rm="):
+		l.rm, err = values(t[3:])
+	case t == "r0", t == "r1":
+		l.set = l.set&^anyR | 1<<(setR+int(t[1]-'0'))
+	case t == "b0":
+		l.set = l.set&^anyB | 1<<setB
+	case t == "w0", t == "w1":
+		l.set = l.set&^anyW | 1<<(setW+int(t[1]-'0'))
+	case t[0] == 'L':
+		for _, c := range t[1:] {
+			l.L |= 1 << (setL + int(c-'0'))
+		}
+	case t == "v":
+		l.set |= anyV
+	case t == "v8":
+		l.set &^= 4<<setV | 2<<setV4
+	case t == "bc":
+		l.round |= memory << withB
+	case t == "er", t == "sae":
+		l.round |= register << withB
+		l.set |= 16 << setL
+	case t == "kz":
+		l.set |= anyMask
+		l.zeroing = true
+	case t == "k":
+		l.set |= anyMask
+	case t == "k!":
+		l.set |= anyMask
+		l.set &^= noMask
+	case t == "st":
+		l.stores = true
+	case t == "nd":
+		l.ndd = true
+	case t == "nd!":
+		l.ndd, l.mustNDD = true, true
+	case t == "zu":
+		l.round |= (memory | register) << withB
+	case t == "nf":
+		l.set |= noFlags
+	case t == "dfv":
+		l.set |= anyV | anyMask
+	default:
+		err = fmt.Errorf("token %q", t)
+	}
+	return err
+}
+
+// forms returns the forms of a line under a mandatory prefix.
+func (l *line) forms(e *encoding, pp int) []form {
+	attr, operand := l.attr, l.operand
+	if operand == 0 && (l.reg|l.rm != 0 || attr&(1<<noMemAt) != 0) {
+		operand = memory | register
 	}
 	if operand != 0 {
-		attr |= attrModRM
+		attr |= 1 << modRMAt
 	} else {
-		operand = mem | reg
+		operand = memory | register
 	}
-	if regs == 0 {
-		regs = 0xff
+	if e == evex && pp == prefixes["66"] {
+		attr = attr&^(15<<immAt) | attr>>4&(15<<immAt)
 	}
-	if rms == 0 {
-		rms = 0xff
-	}
-	if round&(1<<(setOp+6)) != 0 {
-		set |= 16 << setL
-	}
-	operand |= round
-	if zeroed != 0 {
-		z := operand << 1
-		if stores {
-			z &= 0xf << (setOp + 4)
+	ops := operand | l.round
+	if l.zeroing {
+		zeroed := ops << withZ
+		if l.stores {
+			zeroed &^= (memory | memory<<withB) << withZ
 		}
-		operand |= z
+		ops |= zeroed
 	}
-	if length == 0 {
-		length = map[string]uint64{"legacy": 0, "vex": anyL, "xop": anyL, "evex": vectorL, "3dnow": 0}[s.encoding]
+	sets := l.set | or(l.L, e.L) | or(l.reg, 0xff)<<setReg | or(l.rm, 0xff)<<setRM | l.addr |
+		l.constraint<<constraintAt
+	var forms []form
+	if !l.mustNDD {
+		forms = append(forms, form{sets | ops, attr})
 	}
-	if pps == nil {
-		switch s.encoding {
-		case "legacy":
-			pps = []int{0, 1, 2, 3}
-		case "xop", "3dnow":
-			pps = []int{0}
-		default:
-			return 0, nil, fmt.Errorf("no mandatory prefix")
-		}
+	if l.ndd {
+		forms = append(forms, form{sets | operand<<withB | anyV, attr})
 	}
-	set |= operand | length | regs<<setReg | rms<<setRM | addr
-	return set | constraint<<constraintAt | attr<<attrAt, pps, nil
+	return forms
+}
+
+func or(set, otherwise uint64) uint64 {
+	if set == 0 {
+		return otherwise
+	}
+	return set
 }
 
 // prefixList returns the prefixes that a token lists, nil if it is no such list.
@@ -247,27 +322,28 @@ func prefixList(token string) (pps []int) {
 
 // values returns the set of the values that a list such as 0-3,6 names.
 func values(list string) (set uint64, err error) {
-	err = eachOf(list, 8, 7, func(n int) { set |= 1 << n })
+	err = eachOf(list, 8, func(n int) { set |= 1 << n })
 	return set, err
 }
 
 // eachOf calls f for every number of a list of numbers and ranges.
-func eachOf(list string, base, limit int, f func(n int)) error {
+func eachOf(list string, base int, f func(n int)) error {
+	bits := 8
+	if base == 8 {
+		bits = 3
+	}
 	for part := range strings.SplitSeq(list, ",") {
 		low, high, ranged := strings.Cut(part, "-")
 		if !ranged {
 			high = low
 		}
-		from, err := strconv.ParseUint(low, base, 8)
+		from, err := strconv.ParseUint(low, base, bits)
 		if err != nil {
 			return err
 		}
-		to, err := strconv.ParseUint(high, base, 8)
+		to, err := strconv.ParseUint(high, base, bits)
 		if err != nil {
 			return err
-		}
-		if from > to || int(to) > limit {
-			return fmt.Errorf("range %q", part)
 		}
 		for n := from; n <= to; n++ {
 			f(int(n))
@@ -281,33 +357,34 @@ func read(text string) (*table, error) {
 	t := new(table)
 	var s section
 	number := 0
-	for line := range strings.Lines(text) {
+	for row := range strings.Lines(text) {
 		number++
-		line, _, _ = strings.Cut(line, "#")
-		line, _, _ = strings.Cut(line, ";")
-		line = strings.TrimSpace(line)
-		if line == "" {
+		row, _, _ = strings.Cut(row, "#")
+		row, _, _ = strings.Cut(row, ";")
+		row = strings.TrimSpace(row)
+		if row == "" {
 			continue
 		}
-		if name, ok := strings.CutPrefix(line, "["); ok {
+		if name, ok := strings.CutPrefix(row, "["); ok {
 			if s, ok = sections[strings.TrimSuffix(name, "]")]; !ok {
-				return nil, fmt.Errorf("line %d: section %s", number, line)
+				return nil, fmt.Errorf("line %d: section %s", number, row)
 			}
 			continue
 		}
-		tokens := strings.Fields(line)
-		form, pps, err := parse(s, tokens[1:])
-		if err == nil {
-			err = eachOf(tokens[0], 16, 255, func(op int) {
-				for _, pp := range pps {
-					e := &t.vector[s.slot][pp][op]
-					if s.encoding == "legacy" {
-						e = &t.legacy[s.slot][pp][op]
-					}
-					e.forms = append(e.forms, form)
-				}
-			})
+		tokens := strings.Fields(row)
+		l, err := parse(s.encoding, tokens[1:])
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
+		maps := t.vector[:]
+		if s.legacy {
+			maps = t.legacy[:]
+		}
+		err = eachOf(tokens[0], 16, func(op int) {
+			for _, pp := range l.pps {
+				maps[s.place][pp][op] = append(maps[s.place][pp][op], l.forms(s.encoding, pp)...)
+			}
+		})
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
@@ -315,28 +392,242 @@ func read(text string) (*table, error) {
 	return t, nil
 }
 
-// A pool holds the distinct lists of forms. A list ends with 0. The first list
-// is empty: nothing fits.
+// A pool holds the distinct lists of forms, groups and attributes of the
+// tables. A list of forms ends with 0; the first is empty: nothing fits.
 type pool struct {
-	forms []uint64
-	at    map[string]int
+	forms   []uint64
+	formsAt map[string]int
+	groups  [][groupSize]uint32
+	attrs   []uint32
 }
 
-func (p *pool) index(forms []uint64) int {
+// groupSize is the number of values of ModRM.mod and ModRM.reg.
+const groupSize = 32
+
+// word returns a form's attributes as those of all operands.
+func (f form) word() uint32 {
+	if f.attr&(1<<escapeAt) != 0 {
+		return f.attr
+	}
+	return f.attr | 1<<validAt
+}
+
+// list returns the place of a list of forms.
+func (p *pool) list(forms []form) int {
 	key := fmt.Sprint(forms)
-	at, ok := p.at[key]
-	if !ok {
-		at = len(p.forms)
-		p.at[key] = at
-		p.forms = append(append(p.forms, forms...), 0)
+	at, ok := p.formsAt[key]
+	if ok {
+		return at
+	}
+	at = len(p.forms)
+	p.formsAt[key] = at
+	for _, f := range forms {
+		p.forms = append(p.forms, f.sets|uint64(index(&p.attrs, f.attr))<<attrAt)
+	}
+	p.forms = append(p.forms, 0)
+	return at
+}
+
+// index returns the place of an element, which it appends where it is new.
+func index[E comparable](list *[]E, e E) int {
+	at := slices.Index(*list, e)
+	if at < 0 {
+		at = len(*list)
+		*list = append(*list, e)
 	}
 	return at
 }
 
-// unconditional reports whether a legacy form fits whatever the operands.
-func unconditional(form uint64) bool {
-	const all = anyW | 1<<setL | mem | reg | noMask | noV | anyReg | anyRM | anyR | anyB | anyAddr
-	return form&all == all && form>>constraintAt&15 == 0
+// entry returns the word of a legacy opcode.
+func (p *pool) entry(forms []form) uint32 {
+	if len(forms) == 0 {
+		return 0
+	}
+	if len(forms) == 1 && unconditional(forms[0], anyOperand|anyReg) {
+		return forms[0].word()
+	}
+	var group [groupSize]uint32
+	for i := range group {
+		group[i] = p.groupEntry(forms, i)
+	}
+	return uint32(index(&p.groups, group)*groupSize) | 1<<groupAt
+}
+
+// groupEntry returns the word of an opcode with those bits 3-7 of ModRM.
+func (p *pool) groupEntry(forms []form, modReg int) uint32 {
+	operand := uint64(memory)
+	if modReg>>3 == 3 {
+		operand = register
+	}
+	fields := operand | 1<<(setReg+modReg&7)
+	for _, f := range forms {
+		switch {
+		case f.sets&fields != fields:
+		case unconditional(f, fields):
+			return f.word()
+		default:
+			return uint32(p.list(forms))
+		}
+	}
+	return 0
+}
+
+// anyOperand is the set of the operands of legacy instructions.
+const anyOperand = memory | register
+
+// unconditional reports whether a legacy form fits all operands with such
+// fields, whatever the others are.
+func unconditional(f form, fields uint64) bool {
+	all := fields | anyW | 1<<setL | noMask | noV | anyRM | anyR | anyB | anyAddr
+	return f.sets&all == all && f.sets>>constraintAt == 0
+}
+
+func render(t *table) []byte {
+	p := &pool{formsAt: map[string]int{}}
+	p.list(nil)
+	var out bytes.Buffer
+	out.WriteString("// Code generated by gen.go from opcodes.txt. DO NOT EDIT.\n\npackage amd64\n\n")
+
+	out.WriteString("// legacyEntries are the one-byte map and, by mandatory prefix, 0F, 0F38 and 0F3A.\n")
+	out.WriteString("var legacyEntries = [13 * 256]attr{\n")
+	for m := range t.legacy {
+		for pp := range t.legacy[m] {
+			if m == 0 && pp > 0 {
+				continue
+			}
+			for op, forms := range t.legacy[m][pp] {
+				put(&out, op, 8, p.entry(forms))
+			}
+		}
+	}
+	out.WriteString("}\n\n")
+
+	out.WriteString("// vectorEntries are the other maps by mandatory prefix: places in forms.\n")
+	fmt.Fprintf(&out, "var vectorEntries = [%d * 4 * 256]uint16{\n", vectorMaps)
+	for m := range t.vector {
+		for pp := range t.vector[m] {
+			for op, forms := range t.vector[m][pp] {
+				put(&out, op, 16, p.list(forms))
+			}
+		}
+	}
+	out.WriteString("}\n\n")
+
+	out.WriteString("// groups are entries by bits 3-7 of ModRM.\n")
+	fmt.Fprintf(&out, "var groups = [%d]attr{\n", powerOf2(len(p.groups)*groupSize))
+	for i, group := range p.groups {
+		fmt.Fprintf(&out, "// %#x\n", i*groupSize)
+		for j, word := range group {
+			put(&out, j, 8, word)
+		}
+	}
+	out.WriteString("}\n\n")
+
+	out.WriteString("// operands are those of each ModRM byte.\n")
+	out.WriteString("var operands = [256]operand{\n")
+	for b := range 256 {
+		layout, scale := operand(b)
+		fmt.Fprintf(&out, "{%#x, %#x},\n", layout, scale)
+	}
+	out.WriteString("}\n\n")
+
+	out.WriteString("// modRMKeys are what each ModRM byte says to a form.\n")
+	out.WriteString("var modRMKeys = [256]form{\n")
+	for b := range 256 {
+		put(&out, b, 8, modRMKey(b))
+	}
+	out.WriteString("}\n\n")
+
+	out.WriteString("// lengthMasks keep the first bytes of two words.\n")
+	out.WriteString("var lengthMasks = [16][2]uint64{\n")
+	for n := range 16 {
+		low, high := min(n, 8), max(n, 8)-8
+		fmt.Fprintf(&out, "{%#x, %#x},\n", uint64(1)<<(8*low)-1, uint64(1)<<(8*high)-1)
+	}
+	out.WriteString("}\n\n")
+
+	out.WriteString("// forms are lists that end with 0.\n")
+	fmt.Fprintf(&out, "var forms = [%d]form{\n", len(p.forms))
+	for i, f := range p.forms {
+		put(&out, i, 6, f)
+	}
+	out.WriteString("}\n\n")
+
+	out.WriteString("// formAttrs are the attributes of forms.\n")
+	fmt.Fprintf(&out, "var formAttrs = [%d]attr{\n", powerOf2(len(p.attrs)))
+	for i, a := range p.attrs {
+		put(&out, i, 8, a|1<<validAt)
+	}
+	out.WriteString("}\n")
+	return out.Bytes()
+}
+
+// The places in layout. The highest 8 bits hold the length of ModRM and what
+// belongs to it, and whether a base of 5 in the SIB byte means 4 bytes more.
+const (
+	kindAt    = 0
+	offsetAt  = 8
+	widthAt   = 16
+	modRMPos  = 32
+	dispAt    = 40
+	dispLenAt = 48
+	lengthPos = 56
+	baseAt    = 63
+)
+
+// operand returns the layout of a ModRM byte and what belongs to it behind an
+// opcode at 0, and what the place of the opcode adds to.
+func operand(modRM int) (layout, scale uint64) {
+	const memory, ripRelative = 2, 32
+	dispLen := []uint64{0, 1, 4, 0}[modRM>>6]
+	length := uint64(1)
+	rip := false
+	switch {
+	case modRM>>6 == 3:
+	case modRM&7 == 4:
+		length = 2
+		if modRM>>6 == 0 {
+			layout = 1 << baseAt
+		}
+	case modRM&7 == 5 && modRM>>6 == 0:
+		rip = true
+		dispLen = 4
+	}
+	layout |= 1<<modRMPos | dispLen<<dispLenAt | (length+dispLen)<<lengthPos
+	scale = 1 << modRMPos
+	if dispLen > 0 {
+		layout |= (1 + length) << dispAt
+		scale |= 1 << dispAt
+	}
+	if rip {
+		layout |= memory<<kindAt | (1+length)<<offsetAt | ripRelative<<widthAt
+		scale |= 1 << offsetAt
+	}
+	return layout, scale
+}
+
+// modRMKey returns the sets of a ModRM byte's values.
+func modRMKey(modRM int) uint64 {
+	addr := 0
+	switch {
+	case modRM>>6 == 3:
+	case modRM&7 == 4:
+		addr = 1
+	case modRM&7 == 5 && modRM>>6 == 0:
+		addr = 2
+	}
+	return 1<<(setReg+modRM>>3&7) | 1<<(setRM+modRM&7) | 1<<(setAddr+addr)
+}
+
+// powerOf2 returns the next power of two, with which an index can be masked.
+func powerOf2(n int) int { return 1 << bits.Len(uint(n-1)) }
+
+// put writes the number at index i of a table, columns of them on a line.
+func put(out *bytes.Buffer, i, columns int, number any) {
+	fmt.Fprintf(out, "%#x,", number)
+	if i%columns == columns-1 {
+		out.WriteByte('\n')
+	}
 }
 
 func main() {
@@ -353,72 +644,11 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := os.WriteFile("tables.go", source, 0o666); err != nil {
+	name := "tables.go"
+	if len(os.Args) > 1 {
+		name = os.Args[1]
+	}
+	if err := os.WriteFile(name, source, 0o666); err != nil {
 		log.Fatal(err)
-	}
-}
-
-func render(t *table) []byte {
-	p := &pool{at: map[string]int{}}
-	p.index(nil)
-	var out bytes.Buffer
-	out.WriteString("// Code generated by gen.go from opcodes.txt. DO NOT EDIT.\n\npackage amd64\n\n")
-
-	out.WriteString("// legacyEntries are the one-byte map and, by mandatory prefix, 0F, 0F38 and 0F3A.\n")
-	out.WriteString("var legacyEntries = [13 * 256]entry{\n")
-	for m := range 4 {
-		for pp := range 4 {
-			if m == 0 && pp > 0 {
-				continue
-			}
-			for op := range 256 {
-				forms := t.legacy[m][pp][op].forms
-				word := 0
-				switch {
-				case len(forms) == 1 && unconditional(forms[0]):
-					word = int(forms[0]>>attrAt) | 1<<entryValid
-				case len(forms) > 0:
-					word = p.index(forms) << entryForms
-				}
-				separate(&out, op, word)
-			}
-		}
-	}
-	out.WriteString("}\n\n")
-
-	out.WriteString("// vectorEntries are the maps of VEX, EVEX, XOP and 3DNow!, by mandatory prefix:\n// places in forms.\n")
-	fmt.Fprintf(&out, "var vectorEntries = [%d * 4 * 256]uint16{\n", slots)
-	for s := range slots {
-		for pp := range 4 {
-			for op := range 256 {
-				separate(&out, op, p.index(t.vector[s][pp][op].forms))
-			}
-		}
-	}
-	out.WriteString("}\n\n")
-
-	fmt.Fprintf(&out, "var forms = [%d]form{\n", len(p.forms))
-	for i, f := range p.forms {
-		fmt.Fprintf(&out, "%#x,", f)
-		if i%6 == 5 {
-			out.WriteByte('\n')
-		}
-	}
-	out.WriteString("}\n")
-	return out.Bytes()
-}
-
-// The word of a legacy opcode: attributes, whether they hold for all operands,
-// and else the place of its forms.
-const (
-	entryValid = 14
-	entryForms = 15
-)
-
-// separate writes one number of a table, sixteen on a line.
-func separate(out *bytes.Buffer, i, word int) {
-	fmt.Fprintf(out, "%#x,", word)
-	if i%16 == 15 {
-		out.WriteByte('\n')
 	}
 }
