@@ -14,6 +14,8 @@ var kernelRules = [...]struct {
 	kind place.Kind
 	rule Rule
 }{
+	{place.OutsideText, Rule{"linux/outside-text", EINVAL,
+		"this lies outside the bounds of the kernel's text, so the kernel does not take it for code of its own", ""}},
 	{place.Blacklist, Rule{"linux/blacklist", EINVAL,
 		"the kernel itself forbids probes here: this code runs while a probe is being handled",
 		"probe a caller, or a function that this one calls, outside the blacklist"}},
@@ -48,7 +50,7 @@ var ftraceRefused = Rule{"linux/ftrace-site", EINVAL,
 	"probe the instruction behind it, or use a function-entry event (fprobe)"}
 
 const (
-	kernelKinds = place.Blacklist | place.EntryText | place.InitText | place.JumpLabel |
+	kernelKinds = place.OutsideText | place.Blacklist | place.EntryText | place.InitText | place.JumpLabel |
 		place.StaticCall | place.Bug | place.CFIPreamble | place.Ftrace
 
 	// These speak of one address, the others of every byte of their range.

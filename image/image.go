@@ -50,8 +50,8 @@ type Options struct {
 	Demangle bool
 }
 
-// Symbol is one named address.
-type Symbol struct {
+// mapSymbol is one line of a symbol map.
+type mapSymbol struct {
 	Name string
 	Addr uint64
 	Size uint64 // bytes; 0 where the file does not say
@@ -64,7 +64,7 @@ type extent struct{ lo, hi uint64 }
 // Format says how the ELF file was packed. The zero value means a plain ELF
 // file.
 type Format struct {
-	Container   string // "", "bzImage", "arm64 Image", "EFI zboot"
+	Container   string // "", "bzImage", "arm64 Image", "EFI zboot", "zImage"
 	Compression string // "", "gzip", "xz", "zstd", "lz4" …
 	// Raw describes what was found inside where it is not an ELF file but a
 	// kernel's bare memory image; nil otherwise.
@@ -103,7 +103,7 @@ type Image struct {
 	extents   [2]func() ([]Function, error) // by Extent
 	marks     func() (place.Marks, error)
 	lines     *lineTable
-	userTable []Symbol // of Options.Symbols
+	userTable []mapSymbol // of Options.Symbols
 }
 
 // Open reads the headers of an ELF file, or of one that is packed in a kernel

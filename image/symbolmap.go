@@ -33,7 +33,7 @@ func (e *SymbolMapError) Error() string {
 //
 // It returns a *SymbolMapError, ErrHiddenAddresses, ErrTooLarge, or an error
 // of r.
-func readSymbolMap(r io.Reader) ([]Symbol, error) {
+func readSymbolMap(r io.Reader) ([]mapSymbol, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxSymbolMap+1))
 	if err != nil {
 		return nil, err
@@ -45,8 +45,8 @@ func readSymbolMap(r io.Reader) ([]Symbol, error) {
 }
 
 // parseSymbolMap makes symbols of text, whose memory their names share.
-func parseSymbolMap(text string) ([]Symbol, error) {
-	syms := make([]Symbol, 0, strings.Count(text, "\n")+1)
+func parseSymbolMap(text string) ([]mapSymbol, error) {
+	syms := make([]mapSymbol, 0, strings.Count(text, "\n")+1)
 	addrs := uint64(0)
 	for n := 1; text != ""; n++ {
 		var line string
@@ -75,7 +75,7 @@ func parseSymbolMap(text string) ([]Symbol, error) {
 }
 
 // parseSymbol parses one line. what says what is wrong with it.
-func parseSymbol(line string) (s Symbol, module bool, what string) {
+func parseSymbol(line string) (s mapSymbol, module bool, what string) {
 	digits := 0
 	for ; digits < len(line); digits++ {
 		d := hexDigit(line[digits])

@@ -250,7 +250,7 @@ func (m *marker) blacklistArea(lo, hi uint64) {
 	}
 }
 
-// outside blacklists text that is neither between _stext and _etext nor freed
+// outside marks text that is neither between _stext and _etext nor freed
 // after booting: the kernel says of its addresses that they are not text
 // [kernel/extable.c, core_kernel_text].
 func (m *marker) outside() {
@@ -264,11 +264,11 @@ func (m *marker) outside() {
 			continue
 		}
 		if r.Addr < lo {
-			m.add(r.Addr, min(lo, r.End())-r.Addr, place.Blacklist)
+			m.add(r.Addr, min(lo, r.End())-r.Addr, place.OutsideText)
 		}
 		if r.End() > hi {
 			from := max(hi, r.Addr)
-			m.add(from, r.End()-from, place.Blacklist)
+			m.add(from, r.End()-from, place.OutsideText)
 		}
 	}
 }

@@ -40,6 +40,8 @@ const (
 	Reloc
 	// ExternalReloc: likewise, against a symbol that the file does not define.
 	ExternalReloc
+	// OutsideText: executable, but not within the bounds of the kernel's text.
+	OutsideText
 )
 
 // Mark says that all of Kind hold for the Len bytes at Addr.

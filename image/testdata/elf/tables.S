@@ -7,6 +7,7 @@
 #define BLACKLIST     0x1
 #define ENTRY_TEXT    0x2
 #define INIT_TEXT     0x4
+#define OUTSIDE_TEXT  0x8000
 #define JUMP_LABEL    0x8
 #define STATIC_CALL   0x10
 #define BUG           0x20
@@ -321,7 +322,7 @@ FUNC outside
 	RET
 END outside
 	.balign 4
-	WANT_SINCE BLACKLIST, .Loutside_start
+	WANT_SINCE OUTSIDE_TEXT, .Loutside_start
 #endif
 
 	.section .note.GNU-stack, "", %progbits
