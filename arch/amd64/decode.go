@@ -153,7 +153,7 @@ func decodeShort(inst *decode.Inst, code []byte, addr uint64) error {
 	need := uint64(inst.Len)
 	if err != nil {
 		var a attr
-		if _, need, a = w.prefixed(); a != 0 {
+		if _, need, a = w.prefixed(); a != 0 || need > maxLen {
 			need = maxLen // of an instruction that is too long
 		}
 	}
@@ -345,20 +345,40 @@ var byteClasses = [256]byteClass{
 	0x4c: classREX, 0x4d: classREX, 0x4e: classREX, 0x4f: classREX,
 }
 
+// mandatoryPP is pp by the lowest bits of Prefixes: for 66, F2 and F3.
+var mandatoryPP = [16]uint8{Prefix66: 1, PrefixF2: 3, PrefixF3: 2}
+
 // prefixed reads all there can be up to the opcode. It returns what it read,
 // the place of the opcode and its attributes; or, where there is no
 // instruction, the number of bytes that tell so and 0.
-func (w *fetch) prefixed() (d Detail, pos uint64, a attr) {
-	var rexByte Detail
-	rep := byteClass(0) // the last of F2 and F3: 1, 2
+func (w *fetch) prefixed() (Detail, uint64, attr) {
+	// Again the usual: one mandatory prefix, at most a REX prefix, and 0F.
+	first := byteClasses[w[0]]
+	if pp := mandatoryPP[first&15]; pp != 0 {
+		d := Detail(first)<<prefixesAt | 1<<countAt | Detail(Map0F)<<mapAt
+		pos := uint64(1)
+		if b := w[1]; b>>4 == 4 {
+			d |= rexDetails[b&15]
+			pos = 2
+		}
+		op := w[pos+1]
+		a := legacyEntries[map0F+uint64(pp)<<8+uint64(op)]
+		if w[pos] == 0x0f && a&attrValid != 0 {
+			return d | Detail(op), pos + 1, a
+		}
+	}
+
+	var d, rexByte Detail
+	pos, pp := uint64(0), uint64(0) // the mandatory prefix as pp counts it
 	b := w[0]
 	for {
 		c := byteClasses[b]
 		if c&classPrefixes != 0 {
 			d = (d | Detail(c)<<prefixesAt) + 1<<countAt
 			rexByte = 0
-			if last := c >> 2 & 3; last != 0 {
-				rep = last
+			// F2 and F3 win over 66, and the last of them.
+			if p := uint64(mandatoryPP[c&15]); p > 1 || pp == 0 {
+				pp = p
 			}
 		} else if c != 0 {
 			rexByte = rexDetails[b&15]
@@ -373,11 +393,6 @@ func (w *fetch) prefixed() (d Detail, pos uint64, a attr) {
 	}
 	d |= rexByte
 
-	// The mandatory prefix as pp counts it: F2 and F3 win over 66.
-	pp := uint64(d>>prefixesAt) & 1
-	if rep != 0 {
-		pp = uint64(4 - rep)
-	}
 	index := uint64(b)
 	switch {
 	case b == 0x0f:
@@ -404,12 +419,7 @@ func (w *fetch) prefixed() (d Detail, pos uint64, a attr) {
 	case b == 0xd5:
 		return w.rex2(d, pos, pp)
 	}
-	d |= Detail(b)
-	a = legacyEntries[index]
-	if a&attrValid == 0 || a>>attrLeaAt&1 != 0 || d&(1<<lockAt|1<<addr32At) != 0 {
-		return w.legacy(d, pos, a)
-	}
-	return d, pos, a
+	return w.legacy(d|Detail(b), pos, legacyEntries[index])
 }
 
 // legacy returns what there is to an opcode at pos with the entry a.
@@ -488,8 +498,8 @@ func (w *fetch) rex2(d Detail, pos, pp uint64) (Detail, uint64, attr) {
 		}
 		return d, pos, attrValid | attrAddress | lens8 | attr(decode.FlowJump)<<attrFlowAt | attr(decode.HasTarget)<<attrPropsAt
 	}
-	if at, a := w.match(d, pos, vectorForms(noREX2Map+uint64(m), pp, op), d.legacyKey()); a != 0 {
-		return d, at + 1, 0
+	if _, a := w.match(d, pos, vectorForms(noREX2Map+uint64(m), pp, op), d.legacyKey()); a != 0 {
+		return d, pos + 1 + uint64(a>>attrModRMAt&1), 0
 	}
 	index := uint64(op)
 	if m != 0 {
