@@ -10,15 +10,16 @@ import (
 // Instructions that moved forms are made of [Power ISA 3.1, Book I].
 const (
 	insnB      = 18 << 26
-	insnBC     = 16 << 26
 	insnNop    = 24 << 26
 	insnTrap   = 31<<26 | 31<<21 | 4<<1 // trap
+	insnSC     = 17<<26 | 2
 	insnADDI   = 14 << 26
 	insnADDIS  = 15 << 26
 	insnADDPC  = 19<<26 | 2<<1 // addpcis
+	insnMR     = 31<<26 | 444<<1
 	insnORI    = 24 << 26
 	insnORIS   = 25 << 26
-	insnSLDI32 = 30<<26 | 31<<6 | 1<<2 | 1<<1 // rldicr ra,rs,32,31 without its sh bits
+	insnSLDI32 = 30<<26 | 31<<6 | 1<<2 | 1<<1 // rldicr ra,rs,32,31
 	insnLD     = 58 << 26
 	insnSTD    = 62 << 26
 	insnSTDU   = 62<<26 | 1
@@ -32,33 +33,35 @@ const (
 	linkBit     = 1
 	absoluteBit = 2
 	boShift     = 21
-)
-
-// A form that saves a register on the stack makes a frame first, so that
-// neither the red zone nor a signal handler's frame overlaps it.
-const (
-	frameBytes = redZone + scratchBytes
-	savedAt    = 32 // in the frame, bytes
+	conditionOf = 0x3ff << 16 // BO and BI
 )
 
 // emitter writes the forms of one byte order.
-type emitter struct{ ISA }
+type emitter struct{ littleEndian bool }
+
+// emitters are the two that there are: a pointer to one is an interface's
+// value without allocation.
+var emitters = [...]emitter{{false}, {true}}
 
 // Encode writes the code of p; see relocate.Relocator.
 func (a ISA) Encode(dst []byte, p *relocate.Plan, to uint64) (int, error) {
-	return relocate.Encode(emitter{a}, dst, p, to)
+	e := &emitters[0]
+	if a.LittleEndian {
+		e = &emitters[1]
+	}
+	return relocate.Encode(e, dst, p, to)
 }
 
 // Emit appends the form of s; see relocate.Emitter.
-func (e emitter) Emit(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
+func (e *emitter) Emit(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
 	switch formOf(s) {
 	case formBranch:
 		return e.branch(code, s, l)
-	case formLinked:
-		code = e.set(code, scratchOf(s), sprLR, s.Inst.Next(), l)
-		return e.put(code, WordOf(&s.Inst)&^linkBit), nil
-	case formLinkedToLR:
-		return e.linkedToLR(code, s, l), nil
+	case formRegister:
+		return e.register(code, s, l), nil
+	case formSyscall:
+		code = e.put(code, WordOf(&s.Inst))
+		return e.link(code, s, l), nil
 	case formAddress:
 		return e.address(code, s, l)
 	case formMemory:
@@ -71,91 +74,165 @@ func (e emitter) Emit(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte
 }
 
 // Back appends the way back; see relocate.Emitter.
-func (e emitter) Back(code []byte, next uint64, l *relocate.Layout) ([]byte, error) {
-	if l.Plan.Options.Back == relocate.BackBreakpoint {
+func (e *emitter) Back(code []byte, next uint64, l *relocate.Layout) ([]byte, error) {
+	opt := &l.Plan.Options
+	if opt.Back == relocate.BackBreakpoint {
 		return e.put(code, insnTrap), nil
 	}
-	s := relocate.Step{Inst: decode.Inst{Addr: next}}
-	return e.jump(code, uint32(scratchFor(&l.Plan.Options, noRegister)), next, &s, l)
+	if disp := int64(next - l.At(code)); nearForms(l) && reaches(disp, 26) {
+		return e.put(code, insnB|uint32(disp)&0x3fffffc), nil
+	}
+	r := scratchFor(opt, 0)
+	if opt.Reach == relocate.Near || refuseFar(opt, r) != nil {
+		last := &l.Plan.Steps[len(l.Plan.Steps)-1]
+		return nil, outOfRange(code, last, next, l)
+	}
+	code = e.save(code, r, l)
+	code = e.set(code, r, sprTAR, next)
+	code = e.restore(code, r, l)
+	return e.put(code, insnBCTAR|boAlways<<boShift), nil
 }
 
-func (e emitter) put(code []byte, word uint32) []byte {
-	if e.LittleEndian {
+// outOfRange is the error that s does not reach target.
+func outOfRange(code []byte, s *relocate.Step, target uint64, l *relocate.Layout) error {
+	return &relocate.RangeError{Addr: s.Inst.Addr, Target: target, At: l.At(code)}
+}
+
+func (e *emitter) put(code []byte, word uint32) []byte {
+	if e.littleEndian {
 		return binary.LittleEndian.AppendUint32(code, word)
 	}
 	return binary.BigEndian.AppendUint32(code, word)
 }
 
 // putPrefixed appends a prefixed instruction, which must be aligned.
-func (e emitter) putPrefixed(code []byte, insn uint64) []byte {
+func (e *emitter) putPrefixed(code []byte, insn uint64) []byte {
 	return e.put(e.put(code, uint32(insn>>32)), uint32(insn))
 }
 
 // align appends a nop where a prefixed instruction would cross a line's end.
-func (e emitter) align(code []byte, l *relocate.Layout) []byte {
+func (e *emitter) align(code []byte, l *relocate.Layout) []byte {
 	if l.At(code)%lineSize == lineSize-wordSize {
 		return e.put(code, insnNop)
 	}
 	return code
 }
 
+// fits reports whether v is a sign-extended number of 16 or of 32 bits.
+func fits16(v uint64) bool { return int64(v) == int64(int16(v)) }
+func fits32(v uint64) bool { return int64(v) == int64(int32(v)) }
+
 // constantSize is the size of what constant appends.
 func constantSize(v uint64) int {
 	switch {
-	case int64(v) == int64(int16(v)):
+	case fits16(v):
 		return wordSize
-	case int64(v) == int64(int32(v)):
-		return 2 * wordSize
+	case fits32(v):
+		return (1 + oneIf(v&0xffff)) * wordSize
 	}
-	return 5 * wordSize
+	high := uint64(int64(v) >> 32)
+	return constantSize(high) + (oneIf(high)+oneIf(v&0xffff0000)+oneIf(v&0xffff))*wordSize
 }
 
-// constant appends instructions that load reg with v.
-func (e emitter) constant(code []byte, reg uint32, v uint64) []byte {
-	rt, same := reg<<21, reg<<21|reg<<16
-	half := func(n int) uint32 { return uint32(v>>(16*n)) & 0xffff }
-	switch constantSize(v) {
-	case wordSize:
-		return e.put(code, insnADDI|rt|half(0))
-	case 2 * wordSize:
-		code = e.put(code, insnADDIS|rt|half(1))
-		return e.put(code, insnORI|same|half(0))
+func oneIf(v uint64) int {
+	if v != 0 {
+		return 1
 	}
-	code = e.put(code, insnADDIS|rt|half(3))
-	code = e.put(code, insnORI|same|half(2))
-	code = e.put(code, insnSLDI32|same)
-	code = e.put(code, insnORIS|same|half(1))
-	return e.put(code, insnORI|same|half(0))
+	return 0
 }
 
-// save makes a frame and keeps reg in it, where the stack is for scratch.
-func (e emitter) save(code []byte, reg uint32, l *relocate.Layout) []byte {
-	if l.Plan.Options.Scratch != relocate.ScratchStack {
+// constant appends instructions that load r with v.
+func (e *emitter) constant(code []byte, r uint8, v uint64) []byte {
+	rt := uint32(r) << 21
+	same := rt | uint32(r)<<16
+	switch {
+	case fits16(v):
+		return e.put(code, insnADDI|rt|uint32(v)&0xffff)
+	case fits32(v):
+		code = e.put(code, insnADDIS|rt|uint32(v)>>16)
+	default:
+		high := uint64(int64(v) >> 32)
+		code = e.constant(code, r, high)
+		if high != 0 {
+			code = e.put(code, insnSLDI32|same)
+		}
+		if half := uint32(v) >> 16; half != 0 {
+			code = e.put(code, insnORIS|same|half)
+		}
+	}
+	if half := uint32(v) & 0xffff; half != 0 {
+		code = e.put(code, insnORI|same|half)
+	}
+	return code
+}
+
+// Where a frame holds what, in bytes: the back chain first, which is r1 as it
+// was, and then behind the header that the ABI reserves.
+const (
+	frameChain  = 0
+	frameSaved  = 32 // the scratch register
+	frameSecond = 40 // another one, or a new value of r1
+	frameBytes  = 64
+)
+
+// frameOf returns the size of a frame in bytes. It covers the red zone, unless
+// nothing below the stack pointer is of use: a signal handler's frame then
+// stays clear of both.
+func frameOf(opt *relocate.Options) uint32 {
+	if opt.NoRedZone {
+		return frameBytes
+	}
+	return redZone + frameBytes
+}
+
+// inFrame appends a load or store of r at an offset in the frame.
+func (e *emitter) inFrame(code []byte, insn uint32, r uint8, offset uint32) []byte {
+	return e.put(code, insn|uint32(r)<<21|stackPointer<<16|offset)
+}
+
+// save makes a frame and keeps r in it, where r is live.
+func (e *emitter) save(code []byte, r scratch, l *relocate.Layout) []byte {
+	if !r.saved {
 		return code
 	}
-	const down = 0x10000 - frameBytes
-	code = e.put(code, insnSTDU|1<<21|1<<16|down)
-	return e.put(code, insnSTD|reg<<21|1<<16|savedAt)
+	code = e.inFrame(code, insnSTDU, stackPointer, -frameOf(&l.Plan.Options)&0xffff)
+	return e.inFrame(code, insnSTD, r.reg, frameSaved)
 }
 
-func (e emitter) restore(code []byte, reg uint32, l *relocate.Layout) []byte {
-	if l.Plan.Options.Scratch != relocate.ScratchStack {
+func (e *emitter) restore(code []byte, r scratch, l *relocate.Layout) []byte {
+	if !r.saved {
 		return code
 	}
-	code = e.put(code, insnLD|reg<<21|1<<16|savedAt)
-	return e.put(code, insnADDI|1<<21|1<<16|frameBytes)
+	code = e.inFrame(code, insnLD, r.reg, frameSaved)
+	return e.inFrame(code, insnADDI, stackPointer, frameOf(&l.Plan.Options))
 }
 
-// spr returns the field of an instruction that names a special register.
-func spr(n uint32) uint32 { return n&31<<16 | n>>5<<11 }
+// restoreTo is restore, with r1 becoming the value of r instead.
+func (e *emitter) restoreTo(code []byte, r scratch) []byte {
+	if !r.saved {
+		return e.put(code, insnMR|uint32(r.reg)<<21|stackPointer<<16|uint32(r.reg)<<11)
+	}
+	code = e.inFrame(code, insnSTD, r.reg, frameSecond)
+	code = e.inFrame(code, insnLD, r.reg, frameSaved)
+	return e.inFrame(code, insnLD, stackPointer, frameSecond)
+}
 
-// set appends instructions that load a special register with v by way of the
-// general register reg.
-func (e emitter) set(code []byte, reg, special uint32, v uint64, l *relocate.Layout) []byte {
-	code = e.save(code, reg, l)
-	code = e.constant(code, reg, v)
-	code = e.put(code, insnMTSPR|reg<<21|spr(special))
-	return e.restore(code, reg, l)
+// moveSPR appends mtspr or mfspr.
+func (e *emitter) moveSPR(code []byte, insn uint32, r scratch, spr uint32) []byte {
+	return e.put(code, insn|uint32(r.reg)<<21|spr&31<<16|spr>>5<<11)
+}
+
+// set appends instructions that load a special register with v by way of r.
+func (e *emitter) set(code []byte, r scratch, spr uint32, v uint64) []byte {
+	return e.moveSPR(e.constant(code, r.reg, v), insnMTSPR, r, spr)
+}
+
+// link appends instructions that load LR with the address behind s.
+func (e *emitter) link(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
+	r := scratchOf(s)
+	code = e.save(code, r, l)
+	code = e.set(code, r, sprLR, s.Inst.Next())
+	return e.restore(code, r, l)
 }
 
 // reaches reports whether a displacement fits a field of that many bits.
@@ -164,95 +241,129 @@ func reaches(disp int64, bits uint) bool { return disp>>(bits-1) == 0 || disp>>(
 // nearForms reports whether fields of instructions are to be used at all.
 func nearForms(l *relocate.Layout) bool { return l.Plan.Options.Reach != relocate.Far }
 
-// jump appends a jump to an original address, by way of TAR where b does not
-// reach.
-func (e emitter) jump(code []byte, scratch uint32, target uint64, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
-	target, inside := l.Moved(target), l.Plan.Inside(target)
-	disp := int64(target - l.At(code))
-	if reaches(disp, 26) && (inside || nearForms(l)) {
-		return e.put(code, insnB|uint32(disp)&0x3fffffc), nil
-	}
-	if l.Plan.Options.Reach == relocate.Near || scratch == noRegister {
-		return nil, &relocate.RangeError{Addr: s.Inst.Addr, Target: target, At: l.At(code)}
-	}
-	code = e.set(code, scratch, sprTAR, target, l)
-	return e.put(code, insnBCTAR|boAlways<<boShift), nil
-}
-
 // branch appends b or bc without link, LR being loaded first where it has one.
-func (e emitter) branch(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
+func (e *emitter) branch(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
 	inst := &s.Inst
+	near := code
 	if inst.Has(decode.Link) {
-		code = e.set(code, scratchOf(s), sprLR, inst.Next(), l)
+		near = e.link(code, s, l)
 	}
-	if onlyGetsPC(inst) {
-		return code, nil
+	inside := l.Plan.Inside(inst.Target)
+	switch {
+	case onlyGetsPC(inst):
+		return near, nil
+	case inst.PCRel.Kind == decode.PCRelNone && !inside:
+		return e.put(near, WordOf(inst)&^linkBit), nil
 	}
-	word := WordOf(inst) &^ linkBit
-	if inst.PCRel.Kind == decode.PCRelNone {
-		return e.put(code, word), nil
+	if inside || nearForms(l) {
+		if near, ok := e.nearBranch(near, inst, l); ok {
+			return near, nil
+		}
 	}
-	if OpOf(inst) == OpBranch {
-		return e.jump(code, scratchOf(s), inst.Target, s, l)
+	opt, r := &l.Plan.Options, scratchOf(s)
+	if opt.Reach == relocate.Near || refuseFar(opt, r) != nil {
+		return nil, outOfRange(code, s, inst.Target, l)
 	}
-	const displacement = 0xfffc
+	return e.farBranch(code, s, l), nil
+}
+
+// nearBranch appends b or bc with another displacement. Out of reach of bc, it
+// goes over a branch to b, so that CTR is decremented and tested once.
+func (e *emitter) nearBranch(code []byte, inst *decode.Inst, l *relocate.Layout) ([]byte, bool) {
 	disp := int64(l.Moved(inst.Target) - l.At(code))
-	if reaches(disp, 16) && (nearForms(l) || l.Plan.Inside(inst.Target)) {
-		return e.put(code, word&^displacement|uint32(disp)&displacement), nil
+	conditional := inst.Has(decode.Conditional)
+	const shortDisplacement = 0xfffc
+	word := WordOf(inst) &^ (linkBit | absoluteBit | shortDisplacement)
+	switch {
+	case OpOf(inst) == OpBranchCond && reaches(disp, 16):
+		return e.put(code, word|uint32(disp)&shortDisplacement), true
+	case !conditional && reaches(disp, 26):
+		return e.put(code, insnB|uint32(disp)&0x3fffffc), true
+	case conditional && l.Plan.Options.Reach != relocate.Near && reaches(disp-overSize, 26):
+		code = e.put(code, word|overSize)
+		code = e.put(code, insnB|overSize)
+		return e.put(code, insnB|uint32(disp-overSize)&0x3fffffc), true
 	}
-	if !inst.Has(decode.Conditional) {
-		return e.jump(code, scratchOf(s), inst.Target, s, l)
-	}
-	if l.Plan.Options.Reach == relocate.Near {
-		return nil, &relocate.RangeError{Addr: inst.Addr, Target: inst.Target, At: l.At(code)}
-	}
-	return e.conditional(code, word&^displacement, s, l)
+	return code, false
 }
 
-// conditional appends a bc that goes over a branch around the jump that it
-// stands for, so that CTR is decremented and tested once.
-func (e emitter) conditional(code []byte, word uint32, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
-	code = e.put(code, word|overSize)
-	around := len(code)
-	code = e.put(code, insnB)
-	code, err := e.jump(code, scratchOf(s), s.Inst.Target, s, l)
-	if err != nil {
-		return nil, err
+// farBranch appends bctar with the condition of b or bc.
+func (e *emitter) farBranch(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
+	inst, r := &s.Inst, scratchOf(s)
+	code = e.save(code, r, l)
+	if inst.Has(decode.Link) {
+		code = e.set(code, r, sprLR, inst.Next())
 	}
-	e.put(code[:around], insnB|uint32(len(code)-around))
-	return code, nil
+	code = e.set(code, r, sprTAR, inst.Target)
+	code = e.restore(code, r, l)
+	condition := uint32(boAlways << boShift)
+	if OpOf(inst) == OpBranchCond {
+		condition = WordOf(inst) & conditionOf
+	}
+	return e.put(code, insnBCTAR|condition)
 }
 
-// linkedToLR appends the form of bclrl: its target goes from LR to TAR.
-func (e emitter) linkedToLR(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
-	const conditionAndHint = 0x3ff<<16 | 3<<11
-	reg := scratchOf(s)
-	code = e.save(code, reg, l)
-	code = e.put(code, insnMFSPR|reg<<21|spr(sprLR))
-	code = e.put(code, insnMTSPR|reg<<21|spr(sprTAR))
-	code = e.constant(code, reg, s.Inst.Next())
-	code = e.put(code, insnMTSPR|reg<<21|spr(sprLR))
-	code = e.restore(code, reg, l)
-	return e.put(code, insnBCTAR|WordOf(&s.Inst)&conditionAndHint)
+// register appends bcctr or bctar behind what loads LR. The target of bclrl
+// goes from LR to TAR.
+func (e *emitter) register(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
+	word, r := WordOf(&s.Inst), scratchOf(s)
+	if OpOf(&s.Inst) != OpBranchLR {
+		return e.put(e.link(code, s, l), word&^linkBit)
+	}
+	code = e.save(code, r, l)
+	code = e.moveSPR(code, insnMFSPR, r, sprLR)
+	code = e.moveSPR(code, insnMTSPR, r, sprTAR)
+	code = e.set(code, r, sprLR, s.Inst.Next())
+	code = e.restore(code, r, l)
+	// Of the hints BH only this one means the same to both [Power ISA 3.1,
+	// Book I, 2.4].
+	const hint, unpredictable = 3 << 11, 3 << 11
+	if word&hint == unpredictable {
+		return e.put(code, insnBCTAR|word&(conditionOf|hint))
+	}
+	return e.put(code, insnBCTAR|word&conditionOf)
 }
 
 // address appends addpcis or paddi with another displacement, or a constant.
-func (e emitter) address(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
-	inst := &s.Inst
-	word := WordOf(inst)
-	if inst.Len == prefixedSize {
-		aligned := e.align(code, l)
-		if disp := int64(inst.Target - l.At(aligned)); reaches(disp, 34) && nearForms(l) {
-			return e.putPrefixed(aligned, withDisplacement(inst.Detail, disp)), nil
+func (e *emitter) address(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
+	inst, r := &s.Inst, scratchOf(s)
+	if nearForms(l) {
+		if near, ok := e.nearAddress(code, inst, l); ok {
+			return near, nil
 		}
-	} else if disp := int64(inst.Target - l.At(code) - wordSize); disp&0xffff == 0 && reaches(disp>>16, 16) && nearForms(l) {
-		d := uint32(disp >> 16)
-		return e.put(code, word&^0x1fffc1|d&0xffc0|d&0x3e<<15|d&1), nil
 	}
-	if l.Plan.Options.Reach == relocate.Near {
-		return nil, &relocate.RangeError{Addr: inst.Addr, Target: inst.Target, At: l.At(code)}
+	switch rt := targetOf(inst); {
+	case l.Plan.Options.Reach == relocate.Near, rt == stackPointer && r.none():
+		return nil, outOfRange(code, s, inst.Target, l)
+	case rt != stackPointer:
+		return e.constant(code, rt, inst.Target), nil
 	}
-	return e.constant(code, word>>21&31, inst.Target), nil
+	code = e.save(code, r, l)
+	code = e.constant(code, r.reg, inst.Target)
+	return e.restoreTo(code, r), nil
+}
+
+// nearAddress appends paddi, or addpcis, behind which addi makes up for what is
+// not a multiple of 64 KiB where that is shorter than a constant.
+func (e *emitter) nearAddress(code []byte, inst *decode.Inst, l *relocate.Layout) ([]byte, bool) {
+	if inst.Len == prefixedSize {
+		code = e.align(code, l)
+		disp := int64(inst.Target - l.At(code))
+		return e.putPrefixed(code, withDisplacement(inst.Detail, disp)), reaches(disp, 34)
+	}
+	rt := uint32(targetOf(inst))
+	disp := int64(inst.Target - l.At(code) - wordSize)
+	low := int64(int16(disp))
+	high := (disp - low) >> 16
+	if !reaches(high, 16) {
+		return code, false
+	}
+	code = e.put(code, insnADDPC|rt<<21|uint32(high)&0xffc0|uint32(high)&0x3e<<15|uint32(high)&1)
+	if low == 0 {
+		return code, true
+	}
+	shorter := constantSize(inst.Target) > 2*wordSize && l.Plan.Options.Reach != relocate.Near
+	return e.put(code, insnADDI|rt<<21|rt<<16|uint32(low)&0xffff), shorter && rt > stackPointer
 }
 
 // withDisplacement returns a prefixed instruction with another 34-bit
@@ -264,25 +375,56 @@ func withDisplacement(insn uint64, disp int64) uint64 {
 
 // memory appends a prefixed load or store with another displacement, or with
 // its address in a register.
-func (e emitter) memory(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
-	inst := &s.Inst
+func (e *emitter) memory(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
+	inst, r, d := &s.Inst, scratchOf(s), dataOf(&s.Inst)
 	aligned := e.align(code, l)
 	if disp := int64(inst.Target - l.At(aligned)); reaches(disp, 34) && nearForms(l) {
 		return e.putPrefixed(aligned, withDisplacement(inst.Detail, disp)), nil
 	}
-	base, d := scratchOf(s), dataOf(inst)
-	if base == noRegister || l.Plan.Options.Reach == relocate.Near || d.usesStackPointer() {
-		return nil, &relocate.RangeError{Addr: inst.Addr, Target: inst.Target, At: l.At(code)}
+	rt := targetOf(inst)
+	switch {
+	case l.Plan.Options.Reach == relocate.Near:
+		return nil, outOfRange(code, s, inst.Target, l)
+	case d.ownBase():
+		code = e.constant(code, rt, inst.Target)
+		return e.access(code, inst, rt, rt, l), nil
+	case r.none():
+		return nil, outOfRange(code, s, inst.Target, l)
+	case r.saved && d.registers>>stackPointer&1 != 0:
+		return e.stackPointerAccess(code, s, l), nil
 	}
-	own := d.ownBase() != noRegister
-	if !own {
-		code = e.save(code, base, l)
+	code = e.save(code, r, l)
+	code = e.constant(code, r.reg, inst.Target)
+	code = e.access(code, inst, rt, r.reg, l)
+	return e.restore(code, r, l), nil
+}
+
+// access appends a prefixed load or store of rt at the address in base.
+func (e *emitter) access(code []byte, inst *decode.Inst, rt, base uint8, l *relocate.Layout) []byte {
+	const (
+		relative = 1 << 52 // R
+		target   = 31 << 21
+	)
+	insn := withDisplacement(inst.Detail&^(relative|target), 0)
+	return e.putPrefixed(e.align(code, l), insn|uint64(rt)<<21|uint64(base)<<16)
+}
+
+// stackPointerAccess appends a load or store of r1 where the scratch register
+// is on the stack. A new value comes into r1 last; an old one is that of the
+// back chain.
+func (e *emitter) stackPointerAccess(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
+	inst, r := &s.Inst, scratchOf(s)
+	code = e.save(code, r, l)
+	if dataOf(inst).load {
+		code = e.constant(code, r.reg, inst.Target)
+		code = e.access(code, inst, r.reg, r.reg, l)
+		return e.restoreTo(code, r)
 	}
-	code = e.align(e.constant(code, base, inst.Target), l)
-	const pcRelative = 1 << 52 // R
-	code = e.putPrefixed(code, withDisplacement(inst.Detail&^pcRelative, 0)|uint64(base)<<16)
-	if !own {
-		code = e.restore(code, base, l)
-	}
-	return code, nil
+	second := r.reg + 1
+	code = e.inFrame(code, insnSTD, second, frameSecond)
+	code = e.constant(code, r.reg, inst.Target)
+	code = e.inFrame(code, insnLD, second, frameChain)
+	code = e.access(code, inst, second, r.reg, l)
+	code = e.inFrame(code, insnLD, second, frameSecond)
+	return e.restore(code, r, l)
 }

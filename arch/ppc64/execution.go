@@ -10,12 +10,9 @@ import (
 // ELFv1 [OpenPOWER ELFv2 ABI, 2.2.3.4].
 const redZone = 512
 
-// scratchBytes bounds what moved code saves below the red zone.
-const scratchBytes = 64
-
 // StackScratch returns the addresses below the stack pointer sp that moved
 // code may overwrite.
-func (ISA) StackScratch(sp uint64) (lo, hi uint64) { return sp - frameBytes, sp - redZone }
+func (ISA) StackScratch(sp uint64) (lo, hi uint64) { return sp - redZone - frameBytes, sp - redZone }
 
 // Registers returns the register file that user code sees.
 func (ISA) Registers() *machine.File { return Registers() }

@@ -20,8 +20,12 @@ const (
 	VSR0  = 39 // to VSR0 + 63
 )
 
-// carryBits are SO, OV, CA, OV32 and CA32 of XER.
-const carryBits = 0xe00c0000
+// Bits of control registers that programs set [Power ISA 3.1, Book I, 3.2.2 and
+// 4.2.2].
+const (
+	freeXER   = 0xe00c007f    // SO, OV, CA, OV32, CA32 and the length of strings
+	freeFPSCR = 0x7_0000_00fb // both rounding modes, which exceptions are enabled
+)
 
 // Registers returns the register file that user code sees. A VSX register is
 // two doublewords, the first in lower memory.
@@ -39,8 +43,8 @@ func Registers() *machine.File {
 		machine.Register{Name: "lr", Size: 8},
 		machine.Register{Name: "ctr", Size: 8},
 		machine.Register{Name: "cr", Kind: machine.Flags, Size: 8, Free: 0xffffffff},
-		machine.Register{Name: "xer", Kind: machine.Control, Size: 8, Free: carryBits},
-		machine.Register{Name: "fpscr", Kind: machine.Control, Size: 8},
+		machine.Register{Name: "xer", Kind: machine.Control, Size: 8, Free: freeXER},
+		machine.Register{Name: "fpscr", Kind: machine.Control, Size: 8, Free: freeFPSCR},
 		machine.Register{Name: "tar", Size: 8},
 	)
 	for i := range 64 {

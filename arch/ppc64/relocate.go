@@ -1,6 +1,8 @@
 package ppc64
 
 import (
+	"math/bits"
+
 	"xol/classify"
 	"xol/decode"
 	"xol/relocate"
@@ -22,10 +24,20 @@ var (
 		Reason: "its moved form needs a general register, and none may be used",
 		Remedy: "allow the stack for scratch, or name a dead register",
 	}
+	ruleMoveTAR = classify.Rule{
+		ID:     "ppc64/move-target-register",
+		Reason: "its moved form jumps through TAR, which in kernel mode still holds the interrupted program's value",
+		Remedy: "move it to a place within 32 MiB of where it goes",
+	}
 	ruleMoveStackPointer = classify.Rule{
 		ID:     "ppc64/move-stack-pointer",
-		Reason: "it loads or stores the stack pointer, which its far form needs",
-		Remedy: "move it to a place within 8 GiB of its operand",
+		Reason: "it loads or stores r0 and r1 as a pair, and its far form would need the stack meanwhile",
+		Remedy: "move it to a place within 8 GiB of its operand, or name a dead register",
+	}
+	ruleMoveTrap = classify.Rule{
+		ID:     "ppc64/move-trap",
+		Reason: "it raises an exception on purpose, whose handler looks at its address",
+		Remedy: "let the probe mechanism raise the exception at the original address",
 	}
 )
 
@@ -35,6 +47,8 @@ var (
 		Text: "the branch has a new displacement; out of reach, it goes over a longer branch, or through TAR, which the ABI reserves"}
 	noteLink = relocate.Note{ID: "ppc64/link-register",
 		Text: "LR is loaded with the address behind the original, then the branch is taken without link"}
+	noteSyscall = relocate.Note{ID: "ppc64/syscall-link",
+		Text: "the system call leaves its return address in LR, which is then loaded with the one of the original"}
 	noteAddress = relocate.Note{ID: "ppc64/pc-address",
 		Text: "the address is computed from the new place, or loaded as a constant"}
 	noteMemory = relocate.Note{ID: "ppc64/pc-memory",
@@ -47,37 +61,77 @@ var (
 type moveForm uint8
 
 const (
-	formKept       moveForm = iota
-	formBranch          // b and bc
-	formLinked          // bcctrl, bctarl: LR first, then without link
-	formLinkedToLR      // bclrl: likewise, with its target moved to TAR
-	formAddress         // addpcis, paddi
-	formMemory          // prefixed loads and stores
+	formKept     moveForm = iota
+	formBranch            // b and bc
+	formRegister          // bclrl, bcctrl, bctarl
+	formSyscall           // scv
+	formAddress           // addpcis, paddi
+	formMemory            // prefixed loads and stores
 )
 
-// noRegister stands for a scratch register that a form does not need.
+// noRegister stands for a register that a form does not need or have.
 const noRegister = 0xff
+
+// scratch is a register that a form may change.
+type scratch struct {
+	reg   uint8 // noRegister where there is none
+	saved bool  // on the stack, being live
+}
 
 // choice is the form of a step with all that Plan has to know of it.
 type choice struct {
-	form     moveForm
-	scratch  uint8 // register number
+	form moveForm
+	scratch
 	action   relocate.Action
 	note     *relocate.Note
 	min, max int // bytes
 	clobbers uint64
 }
 
-// Step.Detail holds the form in its low byte and the scratch register above.
+// Step.Detail holds the form in its low byte, the scratch register above, and
+// then whether that is saved.
 func (c choice) apply(s *relocate.Step) {
-	s.Detail = uint32(c.form) | uint32(c.scratch)<<8
+	s.Detail = uint32(c.form) | uint32(c.reg)<<8
+	if c.saved {
+		s.Detail |= savedBit
+	}
 	s.Note, s.Action, s.Clobbers = c.note, c.action, c.clobbers
 	s.Min, s.Max = uint8(c.min), uint8(c.max)
 }
 
+const savedBit = 1 << 16
+
 func formOf(s *relocate.Step) moveForm { return moveForm(s.Detail) }
 
-func scratchOf(s *relocate.Step) uint32 { return s.Detail >> 8 & 0xff }
+func scratchOf(s *relocate.Step) scratch {
+	return scratch{reg: uint8(s.Detail >> 8), saved: s.Detail&savedBit != 0}
+}
+
+// none reports whether there is no register to be had.
+func (s scratch) none() bool { return s.reg == noRegister }
+
+// changed returns the set of registers that a form loses with s.
+func (s scratch) changed() uint64 {
+	if s.saved || s.none() {
+		return 0
+	}
+	return 1 << s.reg
+}
+
+// scratchFor returns a register other than r1 and those in the set avoid: a
+// dead one, else one that is saved on the stack, as the options have it. Any
+// could be saved; these two are left when avoid is a pair.
+func scratchFor(opt *relocate.Options, avoid uint32) scratch {
+	const saved = 1<<11 | 1<<12
+	avoid |= 1 << stackPointer
+	if dead := opt.Dead() &^ avoid; dead != 0 {
+		return scratch{reg: uint8(bits.Len32(dead) - 1)}
+	}
+	if opt.Scratch != relocate.ScratchStack {
+		return scratch{reg: noRegister}
+	}
+	return scratch{reg: uint8(bits.TrailingZeros32(saved &^ avoid)), saved: true}
+}
 
 // Sizes in bytes.
 const (
@@ -85,10 +139,33 @@ const (
 	prefixedSize = 8
 	lineSize     = 64 // a prefixed instruction must not cross the end of a line
 	overSize     = 2 * wordSize
-	frameSize    = 4 * wordSize // the instructions that save and restore a register
 )
 
+// frameSize returns the size of the instructions that save and restore r.
+func (r scratch) frameSize() int {
+	if r.saved {
+		return 4 * wordSize
+	}
+	return 0
+}
+
+// setSize is the size of what loads a special register with v.
+func setSize(v uint64) int { return constantSize(v) + wordSize }
+
+// farJumpSize is the size of a jump by way of TAR.
+func farJumpSize(target uint64, r scratch) int { return r.frameSize() + setSize(target) + wordSize }
+
+// JumpLen returns the length in bytes of the jump that may take a breakpoint's
+// place.
+func (ISA) JumpLen() int { return wordSize }
+
 // Plan fills p; see relocate.Relocator.
+//
+// A far jump goes through TAR, the only register of branches that code in user
+// mode may lose: the ABI reserves it for the system [OpenPOWER ELFv2 ABI,
+// Register Roles], and compilers do not use it. It exists since POWER8. Linux
+// does not save it for signal handlers, so that a handler must not itself run
+// far forms while the code that it interrupts does.
 func (a ISA) Plan(p *relocate.Plan, insts []decode.Inst, opt relocate.Options) error {
 	if err := p.Start(insts, opt, wordSize); err != nil {
 		return err
@@ -103,9 +180,9 @@ func (a ISA) Plan(p *relocate.Plan, insts []decode.Inst, opt relocate.Options) e
 		if opt.Linux {
 			break // a kernel's slot holds the instruction as it is
 		}
-		c, err := choose(&p.Steps[i].Inst, &p.Options)
-		if err != nil {
-			return err
+		c, rule := choose(&p.Steps[i].Inst, p)
+		if rule != nil {
+			return relocate.Refuse(rule, p.Steps[i].Inst.Addr)
 		}
 		c.apply(&p.Steps[i])
 	}
@@ -120,10 +197,29 @@ func finishPlan(p *relocate.Plan) error {
 	case relocate.BackBreakpoint:
 		p.Finish(wordSize, wordSize)
 	default:
-		if p.Options.Reach == relocate.Far && scratchFor(&p.Options, noRegister) == noRegister {
-			return relocate.Refuse(&ruleMoveScratch, p.From())
+		r := scratchFor(&p.Options, 0)
+		rule := refuseFar(&p.Options, r)
+		if rule != nil && p.Options.Reach == relocate.Far {
+			return relocate.Refuse(rule, p.From())
 		}
-		p.Finish(wordSize, farJumpSize(p.Next(), &p.Options))
+		if rule != nil || p.Options.Reach == relocate.Near {
+			p.Finish(wordSize, wordSize)
+			break
+		}
+		p.Steps[len(p.Steps)-1].Clobbers |= 1<<TAR | r.changed()
+		p.Finish(wordSize, farJumpSize(p.Next(), r))
+	}
+	return nil
+}
+
+// refuseFar returns the rule against a far jump with the scratch register r,
+// nil where it can be made.
+func refuseFar(opt *relocate.Options, r scratch) *classify.Rule {
+	switch {
+	case opt.Kernel:
+		return &ruleMoveTAR
+	case r.none():
+		return &ruleMoveScratch
 	}
 	return nil
 }
@@ -148,51 +244,79 @@ func checkReservation(insts []decode.Inst, opt relocate.Options) error {
 	return nil
 }
 
-// choose returns the form of one instruction.
-func choose(inst *decode.Inst, opt *relocate.Options) (choice, error) {
+// choose returns the form of one instruction, or the rule that refuses it.
+func choose(inst *decode.Inst, p *relocate.Plan) (choice, *classify.Rule) {
+	c := choice{scratch: scratch{reg: noRegister}, min: int(inst.Len), max: int(inst.Len)}
 	switch OpOf(inst) {
 	case OpBranch, OpBranchCond:
-		return chooseBranch(inst, opt)
+		return chooseBranch(c, inst, p)
 	case OpBranchLR, OpBranchCTR, OpBranchTAR:
 		if inst.Has(decode.Link) {
-			return chooseLinked(inst, opt)
+			return chooseRegister(c, inst, &p.Options)
 		}
+	case OpSyscall:
+		if WordOf(inst) == insnSC {
+			break
+		}
+		return chooseSyscall(c, inst, &p.Options)
+	case OpTrap:
+		return c, &ruleMoveTrap
 	case OpAddPCIS, OpPCAddress:
-		return chooseAddress(inst, opt), nil
+		return chooseAddress(c, inst, &p.Options)
 	case OpPCMemory:
-		return chooseMemory(inst, opt)
+		return chooseMemory(c, inst, &p.Options)
 	}
-	c := choice{scratch: noRegister, min: int(inst.Len), max: int(inst.Len)}
 	if inst.Len == prefixedSize {
 		c.note, c.max = &noteBoundary, prefixedSize+wordSize
 	}
 	return c, nil
 }
 
-func chooseBranch(inst *decode.Inst, opt *relocate.Options) (choice, error) {
-	c := choice{form: formBranch, scratch: scratchFor(opt, noRegister), action: relocate.Rebased,
-		note: &noteBranch, min: wordSize, max: wordSize}
-	linked, relative := inst.Has(decode.Link), inst.PCRel.Kind != decode.PCRelNone
-	if c.scratch == noRegister && (linked || relative && opt.Reach == relocate.Far) {
-		return c, relocate.Refuse(&ruleMoveScratch, inst.Addr)
+func chooseBranch(c choice, inst *decode.Inst, p *relocate.Plan) (choice, *classify.Rule) {
+	opt := &p.Options
+	linked, inside := inst.Has(decode.Link), p.Inside(inst.Target)
+	moves := (inside || inst.PCRel.Kind != decode.PCRelNone) && !onlyGetsPC(inst)
+	if !moves && !linked {
+		return c, nil
 	}
-	switch {
-	case onlyGetsPC(inst):
-		c.min, c.max = 0, 0
-	case relative && opt.Reach != relocate.Near:
-		c.max = overSize + farJumpSize(inst.Target, opt)
-		c.clobbers = 1 << TAR
-	case relative:
-		c.max = overSize + wordSize
+	c.form, c.action, c.note = formBranch, relocate.Rebased, &noteBranch
+	far := moves && !inside && opt.Reach != relocate.Near
+	if linked || far {
+		c.scratch = scratchFor(opt, 0)
 	}
 	if linked {
-		c.note, c.action = &noteLink, relocate.Expanded
-		c.min += setSize(inst.Next(), opt)
-		c.max += setSize(inst.Next(), opt)
+		if c.none() {
+			return c, &ruleMoveScratch
+		}
+		c.action, c.note = relocate.Expanded, &noteLink
+		c.min += c.frameSize() + setSize(inst.Next())
+		c.clobbers = c.changed()
 	}
-	if !relative && !linked {
-		c.note, c.action = nil, relocate.Kept
+	if onlyGetsPC(inst) {
+		c.min -= wordSize
 	}
+	c.max = c.min
+	if moves && inst.Has(decode.Conditional) && opt.Reach != relocate.Near {
+		c.max += overSize
+	}
+	if !far {
+		return c, nil
+	}
+	if rule := refuseFar(opt, c.scratch); rule != nil {
+		if opt.Reach == relocate.Far {
+			return c, rule
+		}
+		return c, nil
+	}
+	size := farJumpSize(inst.Target, c.scratch)
+	if linked {
+		size += setSize(inst.Next())
+	}
+	c.max = max(c.max, size)
+	if opt.Reach == relocate.Far {
+		c.min, c.max = size, size
+	}
+	c.clobbers = 1<<TAR | c.changed()
 	return c, nil
 }
 
@@ -202,28 +326,75 @@ func onlyGetsPC(inst *decode.Inst) bool {
 	return inst.Has(decode.Link|decode.HasTarget) && !inst.Has(decode.Conditional) && inst.Target == inst.Next()
 }
 
-func chooseLinked(inst *decode.Inst, opt *relocate.Options) (choice, error) {
-	c := choice{form: formLinked, scratch: scratchFor(opt, noRegister), action: relocate.Expanded, note: &noteLink}
-	if c.scratch == noRegister {
-		return c, relocate.Refuse(&ruleMoveScratch, inst.Addr)
+// chooseRegister is for bcctrl and bctarl, and for bclrl, whose target has to
+// leave LR first.
+func chooseRegister(c choice, inst *decode.Inst, opt *relocate.Options) (choice, *classify.Rule) {
+	c.form, c.action, c.note = formRegister, relocate.Expanded, &noteLink
+	if c.scratch = scratchFor(opt, 0); c.none() {
+		return c, &ruleMoveScratch
 	}
-	c.min = setSize(inst.Next(), opt) + wordSize
+	c.clobbers = c.changed()
+	c.min += c.frameSize() + setSize(inst.Next())
 	if OpOf(inst) == OpBranchLR {
-		c.form, c.clobbers = formLinkedToLR, 1<<TAR
+		if opt.Kernel {
+			return c, &ruleMoveTAR
+		}
+		c.clobbers |= 1 << TAR
 		c.min += 2 * wordSize
 	}
 	c.max = c.min
 	return c, nil
 }
 
-func chooseAddress(inst *decode.Inst, opt *relocate.Options) choice {
-	c := choice{form: formAddress, scratch: noRegister, action: relocate.Rebased, note: &noteAddress}
-	constant := constantSize(inst.Target)
-	c.min, c.max = min(constant, int(inst.Len)), max(constant, int(inst.Len)+paddingOf(inst))
+// chooseSyscall is for scv, which leaves the address behind it in LR.
+func chooseSyscall(c choice, inst *decode.Inst, opt *relocate.Options) (choice, *classify.Rule) {
+	c.form, c.action, c.note = formSyscall, relocate.Expanded, &noteSyscall
+	if c.scratch = scratchFor(opt, 0); c.none() {
+		return c, &ruleMoveScratch
+	}
+	c.clobbers = c.changed()
+	c.min += c.frameSize() + setSize(inst.Next())
+	c.max = c.min
+	return c, nil
+}
+
+// chooseAddress is for addpcis and paddi. A constant goes into r1 in one
+// instruction: a signal handler must never find half of it there.
+func chooseAddress(c choice, inst *decode.Inst, opt *relocate.Options) (choice, *classify.Rule) {
+	c.form, c.action, c.note = formAddress, relocate.Rebased, &noteAddress
+	c.max += paddingOf(inst)
+	if opt.Reach == relocate.Near {
+		return c, nil
+	}
+	size := constantSize(inst.Target)
+	if targetOf(inst) == stackPointer {
+		if c.scratch = scratchFor(opt, 0); c.none() {
+			return orNear(c, opt, &ruleMoveScratch)
+		}
+		c.clobbers = c.changed()
+		size += wordSize
+		if c.saved {
+			size += c.frameSize()
+		}
+	}
+	return withFar(c, opt, size, size), nil
+}
+
+// withFar adds a far form of min to max bytes to the near one of c.
+func withFar(c choice, opt *relocate.Options, least, most int) choice {
+	c.min, c.max = min(c.min, least), max(c.max, most)
 	if opt.Reach == relocate.Far {
-		c.action, c.min, c.max = relocate.Expanded, constant, constant
+		c.action, c.min, c.max = relocate.Expanded, least, most
 	}
 	return c
+}
+
+// orNear leaves c without a far form, or refuses it where it needs one.
+func orNear(c choice, opt *relocate.Options, rule *classify.Rule) (choice, *classify.Rule) {
+	if opt.Reach == relocate.Far {
+		return c, rule
+	}
+	return c, nil
 }
 
 // paddingOf returns the size of the nop that inst may need in front.
@@ -234,38 +405,48 @@ func paddingOf(inst *decode.Inst) int {
 	return 0
 }
 
-func chooseMemory(inst *decode.Inst, opt *relocate.Options) (choice, error) {
-	c := choice{form: formMemory, scratch: noRegister, action: relocate.Rebased, note: &noteMemory,
-		min: prefixedSize, max: prefixedSize + wordSize}
+func chooseMemory(c choice, inst *decode.Inst, opt *relocate.Options) (choice, *classify.Rule) {
+	c.form, c.action, c.note = formMemory, relocate.Rebased, &noteMemory
+	c.max += wordSize
 	if opt.Reach == relocate.Near {
 		return c, nil
 	}
-	data := dataOf(inst)
-	if base := data.ownBase(); base != noRegister {
-		c.scratch = base
-		c.max += constantSize(inst.Target)
-		return c, nil
+	d := dataOf(inst)
+	size := constantSize(inst.Target) + prefixedSize
+	if d.ownBase() {
+		return withFar(c, opt, size, size+wordSize), nil
 	}
-	c.scratch = scratchFor(opt, data.register)
-	if opt.Reach == relocate.Far {
-		if data.usesStackPointer() {
-			return c, relocate.Refuse(&ruleMoveStackPointer, inst.Addr)
-		}
-		if c.scratch == noRegister {
-			return c, relocate.Refuse(&ruleMoveScratch, inst.Addr)
-		}
+	const r0 = 1 << 0 // as a base, it is 0
+	c.scratch = scratchFor(opt, d.registers|r0)
+	switch {
+	case c.none():
+		return orNear(c, opt, &ruleMoveScratch)
+	case !c.saved:
+		c.clobbers = c.changed()
+	case d.registers>>stackPointer&1 == 0:
+		size += c.frameSize()
+	case d.pair:
+		c.scratch.reg = noRegister
+		return orNear(c, opt, &ruleMoveStackPointer)
+	case d.load:
+		size += c.frameSize() + wordSize
+	default:
+		size += c.frameSize() + 3*wordSize
 	}
-	if c.scratch != noRegister {
-		c.max += constantSize(inst.Target) + savingSize(opt)
-	}
-	return c, nil
+	return withFar(c, opt, size, size+wordSize), nil
 }
 
-// data is the general register that a prefixed load or store moves.
+// stackPointer is the number of r1.
+const stackPointer = 1
+
+// targetOf returns the field RT.
+func targetOf(inst *decode.Inst) uint8 { return uint8(WordOf(inst) >> 21 & 31) }
+
+// data is what a prefixed load or store moves.
 type data struct {
-	register uint8 // noRegister where it moves another kind of register
-	load     bool
-	pair     bool // this register and the next one
+	registers uint32 // set of general registers; none where it moves another kind
+	load      bool
+	pair      bool // this register and the next one
 }
 
 // generalData lists the prefixed loads and stores of general registers: the
@@ -291,56 +472,23 @@ var generalData = [...]struct {
 
 func dataOf(inst *decode.Inst) data {
 	prefixType, suffix := PrefixOf(inst)>>24&3, WordOf(inst)
-	for _, g := range generalData {
-		if g.prefixType == prefixType && g.opcode == suffix>>26 {
-			return data{uint8(suffix >> 21 & 31), g.load, g.pair}
+	for i := range generalData {
+		g := &generalData[i]
+		if g.prefixType != prefixType || g.opcode != suffix>>26 {
+			continue
 		}
-	}
-	return data{register: noRegister}
-}
-
-// ownBase returns the register of a load that can hold its address first:
-// register 0 means zero as a base, and the stack pointer must stay valid.
-func (d data) ownBase() uint8 {
-	if d.load && d.register > 1 && !d.pair && d.register != noRegister {
-		return d.register
-	}
-	return noRegister
-}
-
-func (d data) usesStackPointer() bool { return d.register == 1 || d.pair && d.register == 0 }
-
-// scratchFor returns a register other than avoid, and other than the one in
-// front of and behind it for pairs, or noRegister. Any would do on the stack:
-// r11 and r12 are those that the ABI's own glue uses.
-func scratchFor(opt *relocate.Options, avoid uint8) uint8 {
-	candidates := uint32(0)
-	switch opt.Scratch {
-	case relocate.ScratchStack:
-		candidates = 1<<9 | 1<<11
-	case relocate.ScratchGiven:
-		candidates = opt.Registers
-	}
-	for r := uint8(31); r > 1; r-- {
-		if candidates>>r&1 != 0 && r != avoid && r != avoid+1 {
-			return r
+		d := data{1 << targetOf(inst), g.load, g.pair}
+		if g.pair {
+			d.registers |= d.registers << 1
 		}
+		return d
 	}
-	return noRegister
+	return data{}
 }
 
-// savingSize is the size of the instructions that save and restore a scratch
-// register.
-func savingSize(opt *relocate.Options) int {
-	if opt.Scratch == relocate.ScratchStack {
-		return frameSize
-	}
-	return 0
+// ownBase reports whether a load's own register can hold its address first:
+// r0 means zero as a base, and r1 must stay valid.
+func (d data) ownBase() bool {
+	const not = 1<<0 | 1<<stackPointer
+	return d.load && !d.pair && d.registers&not == 0
 }
-
-// setSize is the size of what loads a special register with v.
-func setSize(v uint64, opt *relocate.Options) int {
-	return savingSize(opt) + constantSize(v) + wordSize
-}
-
-func farJumpSize(target uint64, opt *relocate.Options) int { return setSize(target, opt) + wordSize }

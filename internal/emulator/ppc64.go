@@ -59,8 +59,16 @@ func ppc64Setup(f *machine.File, arch unicorn.Arch) setup {
 	return s
 }
 
+// insnDCBZ clears a cache line: dcbz and, with one more bit, dcbzl.
+const (
+	insnDCBZ = 31<<26 | 1014<<1
+	maskDCBZ = 63<<26 | 0x3ff<<1
+)
+
 func ppc64Skip(inst *decode.Inst) string {
 	switch {
+	case ppc64.WordOf(inst)&maskDCBZ == insnDCBZ && inst.Len == 4:
+		return "dcbz, on which the engine crashes"
 	case inst.Len == 8:
 		return "prefixed instructions, which the engine does not know"
 	case inst.Has(decode.Privileged):
@@ -101,6 +109,8 @@ const (
 	sprTAR     = 815
 	insnMTSPR  = 31<<26 | 467<<1
 	insnMFSPR  = 31<<26 | 339<<1
+	insnMTFSF  = 63<<26 | 1<<25 | 711<<1 // all 64 bits, from f0
+	insnMFFS   = 63<<26 | 583<<1
 	insnLXVD2X = 31<<26 | 844<<1
 	insnSTXVD  = 31<<26 | 972<<1
 )
@@ -144,7 +154,7 @@ func (s *stub) emitVector(insn uint32) {
 }
 
 func (s *stub) emitLoad() {
-	s.emit(displaced(50, 0, stubFPSCR), 63<<26|0xff<<17|711<<1)
+	s.emit(displaced(50, 0, stubFPSCR), insnMTFSF)
 	s.emit(displaced(58, stubValue, stubXER), special(insnMTSPR, sprXER))
 	s.emit(displaced(58, stubValue, stubTAR), special(insnMTSPR, sprTAR))
 	s.emitVector(insnLXVD2X)
@@ -154,7 +164,7 @@ func (s *stub) emitStore() {
 	s.emitVector(insnSTXVD)
 	s.emit(special(insnMFSPR, sprXER), displaced(62, stubValue, stubXER))
 	s.emit(special(insnMFSPR, sprTAR), displaced(62, stubValue, stubTAR))
-	s.emit(63<<26|583<<1, displaced(54, 0, stubFPSCR))
+	s.emit(insnMFFS, displaced(54, 0, stubFPSCR))
 }
 
 // enter sets the hidden registers from in.
