@@ -3,27 +3,27 @@ package arm64
 import (
 	"encoding/binary"
 
-	"xol/decode"
 	"xol/relocate"
 )
 
 // Instructions that moved forms are made of [Arm ARM, C6.2].
 const (
-	insnB    = 0x14000000
-	insnRET  = 0xd65f0000
-	insnMOVZ = 0xd2800000
-	insnMOVN = 0x92800000
-	insnMOVK = 0xf2800000
-	insnADRP = 0x90000000
-	insnADD  = 0x91000000 // immediate, 64 bits
-	insnMOV  = 0xaa0003e0 // register
-	insnPush = 0xf81f0fe0 // str xt, [sp, #-16]!
-	insnPop  = 0xf84107e0 // ldr xt, [sp], #16
-	insnBRK  = 0xd4200000
+	insnB      = 0x14000000
+	insnBR     = 0xd61f0000
+	insnRET    = 0xd65f0000
+	insnMOVZ   = 0xd2800000
+	insnMOVN   = 0x92800000
+	insnMOVK   = 0xf2800000
+	insnADRP   = 0x90000000
+	insnADD    = 0x91000000 // immediate, 64 bits
+	insnMOV    = 0xaa0003e0 // register
+	insnAUTIA  = 0xdac11000
+	insnAUTIZA = 0xdac13000
+	insnPush   = 0xf81f0fe0 // str xt, [sp, #-16]!
+	insnPop    = 0xf84107e0 // ldr xt, [sp], #16
+	insnBRK    = 0xd4200000
 
 	brkKprobeStep = 6 // the immediate of a kprobe's step breakpoint
-
-	linkRegister = 30
 )
 
 // emitter writes the moved forms.

@@ -1,0 +1,116 @@
+package arm64
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"xol/classify"
+	"xol/internal/refdata"
+)
+
+// fullList returns the path of a complete list, and skips the test where the
+// lists are not beside the project.
+func fullList(t *testing.T, elem ...string) string {
+	path := filepath.Join(append([]string{"..", "..", "..", "shared"}, elem...)...)
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("the complete lists are not here")
+	}
+	return path
+}
+
+func TestUprobeVerdicts(t *testing.T) {
+	checkUprobes(t, "testdata/uprobe-verdicts.tsv.gz")
+}
+
+func TestUprobeVerdictsComplete(t *testing.T) {
+	checkUprobes(t, fullList(t, "uprobe-verdicts", "arm64.tsv.gz"))
+}
+
+// uprobeExec are the words of the list for ways to execute.
+var uprobeExec = map[classify.Exec]string{classify.ExecSlot: "xol", classify.ExecEmulate: "simulate"}
+
+func checkUprobes(t *testing.T, path string) {
+	rows, err := refdata.UprobeVerdicts(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range rows {
+		row := &rows[i]
+		got := uprobeProfile{}.Lone(row.Bytes, 0x10000)
+		handler := strings.TrimPrefix(row.Handler, "simulate_")
+		if uprobeExec[got.Exec] != row.Exec || errno(&got) != row.Errno || got.Emulator != handler {
+			t.Errorf("line %d: %x: got %+v, want %+v", row.Line, []byte(row.Bytes), got, row)
+		}
+		checkSameSimulator(t, row)
+	}
+	t.Logf("%d rows", len(rows))
+}
+
+// checkSameSimulator compares a kprobe with the uprobe in row: only the loads
+// of literals differ.
+func checkSameSimulator(t *testing.T, row *refdata.UprobeRow) {
+	v := kprobeProfile{}.Lone(row.Bytes, 0x10000)
+	literal := v.Emulator == "ldr_literal" || v.Emulator == "ldrsw_literal"
+	if literal && row.Errno == classify.EINVAL {
+		return
+	}
+	if uprobeExec[v.Exec] != row.Exec || errno(&v) != row.Errno {
+		t.Errorf("line %d: %x: kprobe %+v, uprobe %+v", row.Line, []byte(row.Bytes), v, row)
+	}
+}
+
+// Errno and kind are in the list; the reasons are told apart here.
+func TestUprobeRules(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		word         uint32
+		addr         uint64
+		rule, hazard string
+	}{
+		{"add", addW, 0x10000, "", ""},
+		{"no instruction", noWord, 0x10000, "", ""},
+		{"misaligned", nop, 0x10002, "arm64/uprobe-misaligned", ""},
+		{"misaligned breakpoint", 0xd42000a0, 0x10001, "arm64/uprobe-misaligned", ""},
+		{"brk #5", 0xd42000a0, 0x10000, "arm64/uprobe-breakpoint", ""},
+		{"brk #4", 0xd4200080, 0x10000, "arm64/uprobe-exception", ""},
+		{"svc", 0xd4000001, 0x10000, "arm64/uprobe-exception", ""},
+		{"msr nzcv", 0xd51b4200, 0x10000, "arm64/uprobe-msr", ""},
+		{"mrs daif", 0xd53b4220, 0x10000, "arm64/uprobe-mrs-daif", ""},
+		{"eret", 0xd69f03e0, 0x10000, "arm64/uprobe-exception-return", ""},
+		{"retab", 0xd65f0fff, 0x10000, "arm64/uprobe-authenticating-branch", ""},
+		{"autiasp", 0xd50323bf, 0x10000, "arm64/uprobe-hint", ""},
+		{"ldxr", ldxr, 0x10000, "arm64/uprobe-exclusive", ""},
+		{"setp", 0x19c10440, 0x10000, "arm64/uprobe-memory-copy", ""},
+		{"ldr x literal", 0x58000040, 0x10000, "arm64/uprobe-literal", ""},
+		{"ldrsw literal", 0x98000040, 0x10000, "arm64/uprobe-literal", ""},
+		{"ldr s literal", 0x1c000040, 0x10000, "", "arm64/simd-literal"},
+		{"prfm literal", 0xd8000000, 0x10000, "arm64/uprobe-prefetch-literal", ""},
+		{"autiasppc", 0xf380001f, 0x10000, "", "arm64/pc-modifier"},
+	} {
+		v := uprobeProfile{}.Lone(binary.LittleEndian.AppendUint32(nil, c.word), c.addr)
+		if rule, hazard := ids(&v); rule != c.rule || hazard != c.hazard {
+			t.Errorf("%s: got %q %q, want %q %q", c.name, rule, hazard, c.rule, c.hazard)
+		}
+	}
+}
+
+// Uprobes are accepted between ldxr and stxr, and never let them succeed.
+func TestUprobeInSequence(t *testing.T) {
+	p, _ := ISA{}.Profile(classify.Uprobe612, classify.DebianOptions())
+	f := testFunc(ldxr, addW, stxr, cbnz)
+	for i, want := range []string{"", "arm64/exclusive-lost", "", ""} {
+		at := p.At(f, testAddr+uint64(i)*4)
+		if _, hazard := ids(&at); hazard != want || at != p.Func(nil, f)[i] {
+			t.Errorf("instruction %d: got %+v", i, at)
+		}
+	}
+	if v := p.At(f, testAddr+16); v.OK() {
+		t.Errorf("behind the function: %+v", v)
+	}
+	if v := p.At(f, testAddr+5); v.OK() || v.Instead != testAddr+4 {
+		t.Errorf("misaligned: %+v", v)
+	}
+}
