@@ -36,7 +36,7 @@ func Encode(e Emitter, dst []byte, p *Plan, to uint64) (int, error) {
 	if len(p.Steps) == 0 {
 		return 0, ErrEmpty
 	}
-	if to%uint64(p.Align) != 0 {
+	if to&uint64(p.Align-1) != 0 {
 		return 0, ErrMisaligned
 	}
 	off := 0
@@ -44,9 +44,10 @@ func Encode(e Emitter, dst []byte, p *Plan, to uint64) (int, error) {
 		p.Steps[i].Offset = uint16(off)
 		off += int(p.Steps[i].Min)
 	}
-	l := Layout{Plan: p, To: to}
+	l := &p.layout
+	*l = Layout{Plan: p, To: to}
 	for range maxPasses {
-		settled, err := lay(e, &l)
+		settled, err := lay(e, l)
 		if err != nil {
 			return 0, err
 		}

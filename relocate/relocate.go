@@ -61,7 +61,8 @@ type Options struct {
 	Reach   Reach
 	Scratch ScratchPolicy
 	// Registers is the set of general registers that the caller knows to be
-	// dead, by number: bit 0 is rax, x0 or r0. A far jump on arm64 needs one.
+	// dead, in front of every instruction that moves, by number: bit 0 is rax,
+	// x0 or r0. A far jump on arm64 needs one.
 	Registers uint32
 	// NoRedZone says that nothing below the stack pointer has to be kept:
 	// 128 bytes on amd64, 288 (ELFv1) or 512 (ELFv2) on ppc64; arm64 has none.
@@ -129,9 +130,10 @@ type Plan struct {
 	Options Options
 	Min     int // bounds of the encoded size in bytes at any address, way back included
 	Max     int
-	Align   int // what the new address must be a multiple of, in bytes
+	Align   int // what the new address must be a multiple of, in bytes: a power of 2
 
-	code []byte
+	code   []byte
+	layout Layout
 }
 
 // From returns the address of the first instruction.

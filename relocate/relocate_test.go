@@ -1,0 +1,242 @@
+package relocate
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"xol/classify"
+	"xol/decode"
+)
+
+// jumpy is an ISA for these tests: an instruction is two bytes, or the branch
+// that its Target says, whose moved form has two bytes if the target is at most
+// reach away, else four. Both end with the distance.
+type jumpy struct{ reach uint64 }
+
+func (e jumpy) Emit(code []byte, s *Step, l *Layout) ([]byte, error) {
+	if s.Inst.Flow == decode.FlowNone {
+		return append(code, s.Inst.Bytes()...), nil
+	}
+	distance := l.Moved(s.Inst.Target) - l.At(code)
+	if distance+e.reach <= 2*e.reach {
+		return append(code, 'j', byte(distance)), nil
+	}
+	return append(code, 'J', 0, 0, byte(distance)), nil
+}
+
+func (jumpy) Back(code []byte, next uint64, l *Layout) ([]byte, error) {
+	if l.Moved(next) != next {
+		return nil, errors.New("the way back stays inside")
+	}
+	return append(code, 'b'), nil
+}
+
+// restless never comes to stand anywhere.
+type restless struct{ calls *int }
+
+func (e restless) Emit(code []byte, s *Step, l *Layout) ([]byte, error) {
+	*e.calls++
+	return append(code, make([]byte, 3+*e.calls%7)...), nil
+}
+
+func (restless) Back(code []byte, _ uint64, _ *Layout) ([]byte, error) { return code, nil }
+
+const from = 0x1000
+
+// insts returns instructions of two bytes; a target makes a branch.
+func insts(targets ...uint64) []decode.Inst {
+	var out []decode.Inst
+	for i, target := range targets {
+		inst := decode.Inst{Addr: from + 2*uint64(i), Len: 2, Raw: [16]byte{'i', byte(i)}}
+		if target != 0 {
+			inst.Flow, inst.Props, inst.Target = decode.FlowJump, decode.HasTarget, target
+		}
+		out = append(out, inst)
+	}
+	return out
+}
+
+func plan(t *testing.T, list []decode.Inst, opt Options) *Plan {
+	t.Helper()
+	p := new(Plan)
+	if err := p.Start(list, opt, 2); err != nil {
+		t.Fatal(err)
+	}
+	for i := range p.Steps {
+		if p.Steps[i].Inst.Flow != decode.FlowNone {
+			p.Steps[i].Max = 4
+		}
+	}
+	if opt.Back == BackNone {
+		p.Finish(0, 0)
+	} else {
+		p.Finish(1, 3)
+	}
+	return p
+}
+
+func TestEncode(t *testing.T) {
+	const to = 0x2000
+	for _, c := range []struct {
+		name  string
+		insts []decode.Inst
+		opt   Options
+		reach uint64
+		want  string
+	}{
+		{"one", insts(0), Options{}, 8, "i\x00b"},
+		{"no way back", insts(0), Options{Back: BackNone}, 8, "i\x00"},
+		{"several", insts(0, 0), Options{Form: Region}, 8, "i\x00i\x01b"},
+		{"branch to itself from a slot", insts(from), Options{}, 8, "J\x00\x00\x00b"},
+		{"branch to itself in a region", insts(from), Options{Form: Region}, 8, "j\x00b"},
+		{"branch back", insts(0, from), Options{Form: Region}, 8, "i\x00j\xfeb"},
+		{"branch over one that grows", insts(from+6, 0x9900, 0, 0), Options{Form: Region}, 8, "j\x08J\x00\x00\xfei\x02i\x03b"},
+		{"branch back over one that grows", insts(0, 0x9900, from), Options{Form: Region}, 8, "i\x00J\x00\x00\xfej\xfab"},
+		{"a form that grows because another did", insts(from+4, 0x9900, 0), Options{Form: Region}, 5, "J\x00\x00\x08J\x00\x00\xfci\x02b"},
+		{"to the end of the region leaves it", insts(from + 2), Options{Form: Region}, 8, "J\x00\x00\x02b"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := plan(t, c.insts, c.opt)
+			dst := make([]byte, 64)
+			for range 2 { // a plan may be encoded again
+				n, err := Encode(jumpy{c.reach}, dst, p, to)
+				if err != nil || string(dst[:n]) != c.want {
+					t.Fatalf("%q, %v; want %q", dst[:n], err, c.want)
+				}
+				if n < p.Min || n > p.Max {
+					t.Errorf("%d bytes, planned %d to %d", n, p.Min, p.Max)
+				}
+			}
+		})
+	}
+}
+
+func TestEncodeErrors(t *testing.T) {
+	calls := 0
+	for _, c := range []struct {
+		name    string
+		emitter Emitter
+		plan    *Plan
+		to      uint64
+		size    int
+		want    error
+	}{
+		{"never planned", jumpy{8}, new(Plan), 0, 8, ErrEmpty},
+		{"odd address", jumpy{8}, plan(t, insts(0), Options{}), 0x2001, 8, ErrMisaligned},
+		{"small buffer", jumpy{8}, plan(t, insts(0), Options{}), 0x2000, 2, ErrTooSmall},
+		{"never settles", restless{&calls}, plan(t, insts(0, 0), Options{Form: Region}), 0x2000, 64, ErrRange},
+	} {
+		dst := bytes.Repeat([]byte{0xa5}, c.size)
+		n, err := Encode(c.emitter, dst, c.plan, c.to)
+		if n != 0 || !errors.Is(err, c.want) || bytes.Count(dst, []byte{0xa5}) != c.size {
+			t.Errorf("%s: %d, %v, % x", c.name, n, err, dst)
+		}
+	}
+	if calls > 1000 {
+		t.Errorf("%d forms written", calls)
+	}
+}
+
+func TestStart(t *testing.T) {
+	gap := insts(0, 0, 0)
+	invalid := insts(0, 0)
+	invalid[1].Props |= decode.Invalid
+	for _, c := range []struct {
+		name  string
+		insts []decode.Inst
+		form  Form
+		want  error
+	}{
+		{"nothing", nil, Slot, ErrEmpty},
+		{"one", insts(0), Slot, nil},
+		{"two in a slot", insts(0, 0), Slot, ErrNotContiguous},
+		{"two in a region", insts(0, 0), Region, nil},
+		{"a gap", []decode.Inst{gap[0], gap[2]}, Region, ErrNotContiguous},
+		{"out of order", []decode.Inst{gap[1], gap[0]}, Region, ErrNotContiguous},
+		{"not an instruction", invalid, Region, decode.ErrInvalid},
+		{"never decoded", make([]decode.Inst, 1), Slot, decode.ErrInvalid},
+	} {
+		if err := new(Plan).Start(c.insts, Options{Form: c.form}, 1); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+	}
+}
+
+func TestBranchInto(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		target uint64
+		found  bool
+	}{
+		{"start of another", from + 4, false},
+		{"middle of another", from + 5, true},
+		{"middle of itself", from + 3, true},
+		{"behind the region", from + 6, false},
+		{"in front of it", from - 1, false},
+	} {
+		p := plan(t, insts(0, c.target, 0), Options{Form: Region})
+		if addr, found := p.BranchInto(); found != c.found || found && addr != from+2 {
+			t.Errorf("%s: %#x, %t", c.name, addr, found)
+		}
+	}
+	if _, found := plan(t, insts(from+1), Options{}).BranchInto(); found {
+		t.Error("a slot holds no region to branch into")
+	}
+}
+
+func TestFinish(t *testing.T) {
+	for _, c := range []struct {
+		reach    Reach
+		min, max int
+	}{{Anywhere, 5, 9}, {Near, 5, 7}, {Far, 7, 9}} {
+		p := plan(t, insts(0, 0x9900), Options{Form: Region, Reach: c.reach})
+		if p.Min != c.min || p.Max != c.max {
+			t.Errorf("reach %d: %d to %d", c.reach, p.Min, p.Max)
+		}
+	}
+}
+
+func TestPlanIsUsedAgain(t *testing.T) {
+	p := plan(t, insts(0, 0x9900, 0), Options{Form: Region})
+	if err := p.Start(insts(0), Options{}, 4); err != nil {
+		t.Fatal(err)
+	}
+	p.Finish(1, 1)
+	if len(p.Steps) != 1 || p.Min != 3 || p.Max != 3 || p.Align != 4 || p.From() != from || p.Next() != from+2 {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestDead(t *testing.T) {
+	opt := Options{Registers: 6}
+	for policy, want := range map[ScratchPolicy]uint32{ScratchStack: 6, ScratchGiven: 6, ScratchNone: 0} {
+		if opt.Scratch = policy; opt.Dead() != want {
+			t.Errorf("policy %d: %#x", policy, opt.Dead())
+		}
+	}
+}
+
+func TestErrorValues(t *testing.T) {
+	rule := &classify.Rule{ID: "test/rule", Reason: "it must not"}
+	err := Refuse(rule, 0x40)
+	var refused *RefusedError
+	if !errors.Is(err, ErrRefused) || errors.Is(err, ErrRange) || !errors.As(err, &refused) || refused.Rule != rule {
+		t.Errorf("%v", err)
+	}
+	if got := err.Error(); got != "instruction at 0x40 cannot be moved: it must not (test/rule)" {
+		t.Error(got)
+	}
+	err = &RangeError{Addr: 1, Target: 2, At: 3}
+	if !errors.Is(err, ErrRange) || errors.Is(err, ErrRefused) || err.Error() != "instruction at 0x1, moved to 0x3, does not reach 0x2" {
+		t.Error(err)
+	}
+}
+
+func TestActionNames(t *testing.T) {
+	for action, want := range map[Action]string{Kept: "kept", Rebased: "re-based", Expanded: "expanded", Expanded + 1: "invalid"} {
+		if action.String() != want {
+			t.Errorf("%d: %q", action, action.String())
+		}
+	}
+}
