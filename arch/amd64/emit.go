@@ -16,476 +16,447 @@ func (ISA) Encode(dst []byte, p *relocate.Plan, to uint64) (int, error) {
 }
 
 // Emit appends the form of s; see relocate.Emitter.
-func (e emitter) Emit(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
-	inst := &s.Inst
-	switch formOf(s) {
-	case formBranch:
-		return e.branch(code, s, l)
-	case formCall:
-		return e.jump(push(code, inst.Next()), s, inst.Target, l)
-	case formCallReg:
-		return e.callIndirect(code, s, l)
-	case formSyscall:
-		return movabs(append(code, inst.Bytes()...), RCX, inst.Next()), nil
-	case formKept:
-		return append(code, inst.Bytes()...), nil
-	}
-	if moved, ok := e.rebased(code, inst, l); ok {
+func (emitter) Emit(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
+	if moved, reaches := appendStep(code, s, l); reaches {
 		return moved, nil
 	}
-	if l.Plan.Options.Reach == relocate.Near || l.Plan.Options.Linux {
-		return nil, outOfReach(code, s, inst.Target, l)
-	}
-	switch form := formOf(s); {
-	case form == formAddress:
-		return e.address(code, inst), nil
-	case form == formThrough:
-		return e.through(code, s, l), nil
-	case scratchOf(s) == noRegister:
-		return nil, outOfReach(code, s, inst.Target, l)
-	case form == formPush:
-		return e.push(code, inst), nil
-	case form == formPop:
-		return e.pop(code, inst, l), nil
-	}
-	return e.memory(code, s, l), nil
+	return nil, &relocate.RangeError{Addr: s.Inst.Addr, Target: s.Inst.Target, At: l.At(code)}
 }
 
 // Back appends the way back; see relocate.Emitter.
-func (e emitter) Back(code []byte, next uint64, l *relocate.Layout) ([]byte, error) {
+func (emitter) Back(code []byte, next uint64, l *relocate.Layout) ([]byte, error) {
 	if l.Plan.Options.Back == relocate.BackBreakpoint {
 		return append(code, 0xcc), nil
 	}
-	last := &l.Plan.Steps[len(l.Plan.Steps)-1]
-	return e.jump(code, last, next, l)
-}
-
-func outOfReach(code []byte, s *relocate.Step, target uint64, l *relocate.Layout) error {
-	return &relocate.RangeError{Addr: s.Inst.Addr, Target: target, At: l.At(code)}
-}
-
-// displacementTo returns the displacement from the end of an instruction to
-// target, and whether it fits 32 bits.
-func displacementTo(target, end uint64) (uint32, bool) {
-	d := int64(target - end)
-	return uint32(d), d == int64(int32(d))
-}
-
-// near returns the displacement of a near branch whose end is size bytes
-// behind code.
-func near(code []byte, size int, target uint64, l *relocate.Layout) (uint32, bool) {
-	disp, fits := displacementTo(l.Moved(target), l.At(code)+uint64(size))
-	return disp, fits && (l.Plan.Options.Reach != relocate.Far || l.Plan.Inside(target))
-}
-
-// jump appends a jump to an original address.
-func (e emitter) jump(code []byte, s *relocate.Step, target uint64, l *relocate.Layout) ([]byte, error) {
-	if disp, ok := near(code, jumpNear, target, l); ok {
-		return binary.LittleEndian.AppendUint32(append(code, 0xe9), disp), nil
+	if moved, reaches := appendJump(code, next, l); reaches {
+		return moved, nil
 	}
-	if l.Plan.Options.Reach == relocate.Near || l.Plan.Options.Linux {
-		return nil, outOfReach(code, s, target, l)
+	return nil, &relocate.RangeError{Addr: l.Plan.From(), Target: next, At: l.At(code)}
+}
+
+// appendStep appends the form of s, if that reaches what it refers to.
+func appendStep(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, bool) {
+	inst := &s.Inst
+	switch formOf(s) {
+	case formKept:
+		return append(code, inst.Bytes()...), true
+	case formBranch:
+		return appendBranch(code, inst, l)
+	case formCall:
+		return appendJump(appendPush(code, inst.Next()), inst.Target, l)
+	case formSyscall:
+		return appendMovabs(append(code, inst.Bytes()...), RCX, inst.Next()), true
+	}
+	if inst.PCRel.Kind == decode.PCRelNone {
+		return appendCallIndirect(code, s, &l.Plan.Options), true
+	}
+	if moved, ok := appendRebased(code, s, l); ok {
+		return moved, true
+	}
+	if l.Plan.Options.Reach == relocate.Near || formOf(s) == formRebase {
+		return nil, false
+	}
+	return appendFarOperand(code, s, &l.Plan.Options), true
+}
+
+// nearDisplacement returns the displacement to target of a near branch whose
+// end is size bytes behind code, and whether it fits.
+func nearDisplacement(code []byte, size int, target uint64, l *relocate.Layout) (uint32, bool) {
+	disp := int64(l.Moved(target) - (l.At(code) + uint64(size)))
+	fits := disp == int64(int32(disp)) && (l.Plan.Options.Reach != relocate.Far || l.Plan.Inside(target))
+	return uint32(disp), fits
+}
+
+// appendJump appends a jump to an original address.
+func appendJump(code []byte, target uint64, l *relocate.Layout) ([]byte, bool) {
+	if disp, ok := nearDisplacement(code, jumpNear, target, l); ok {
+		return binary.LittleEndian.AppendUint32(append(code, 0xe9), disp), true
+	}
+	if l.Plan.Options.Reach == relocate.Near {
+		return nil, false
 	}
 	code = append(code, 0xff, 0x25, 0, 0, 0, 0) // jmp *0(%rip)
-	return binary.LittleEndian.AppendUint64(code, l.Moved(target)), nil
+	return binary.LittleEndian.AppendUint64(code, target), true
 }
 
-// branch appends a direct branch other than a call.
-func (e emitter) branch(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
-	inst := &s.Inst
+// appendBranch appends a direct branch other than a call.
+func appendBranch(code []byte, inst *decode.Inst, l *relocate.Layout) ([]byte, bool) {
+	onlyNear := l.Plan.Options.Reach == relocate.Near
 	switch branchKindOf(inst) {
 	case kindCond:
-		return e.cond(code, s, l)
+		condition := DetailOf(inst).Opcode() & 15
+		if disp, ok := nearDisplacement(code, jccNear, inst.Target, l); ok || onlyNear {
+			return binary.LittleEndian.AppendUint32(append(code, 0x0f, 0x80|condition), disp), ok
+		}
+		return appendOver(append(code, 0x70|condition^1), inst.Target, l)
 	case kindLoop:
-		if DetailOf(inst).addressSizeBytes() > 0 {
+		if DetailOf(inst).addressIs32() {
 			code = append(code, 0x67)
 		}
-		code = append(code, DetailOf(inst).Opcode(), 2)
-		return e.over(code, s, l)
+		code = append(code, DetailOf(inst).Opcode(), jumpShort)
+		return appendOver(append(code, 0xeb), inst.Target, l)
 	case kindXbegin:
-		if disp, ok := near(code, xbeginSize, inst.Target, l); ok {
-			return binary.LittleEndian.AppendUint32(append(code, 0xc7, 0xf8), disp), nil
+		if disp, ok := nearDisplacement(code, xbeginSize, inst.Target, l); ok || onlyNear {
+			return binary.LittleEndian.AppendUint32(append(code, 0xc7, 0xf8), disp), ok
 		}
-		return e.over(append(code, 0xc7, 0xf8, 2, 0, 0, 0), s, l)
+		return appendOver(append(code, 0xc7, 0xf8, jumpShort, 0, 0, 0, 0xeb), inst.Target, l)
 	}
-	return e.jump(code, s, inst.Target, l)
+	return appendJump(code, inst.Target, l)
 }
 
-// over appends a short jump over a jump to the target of s, which a branch in
-// front of it goes to.
-func (e emitter) over(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
-	code = append(code, 0xeb, 0)
+// appendOver completes a short branch, whose opcode code ends with, so that it
+// goes over a jump to target.
+func appendOver(code []byte, target uint64, l *relocate.Layout) ([]byte, bool) {
+	code = append(code, 0)
 	start := len(code)
-	code, err := e.jump(code, s, s.Inst.Target, l)
-	if err != nil {
-		return nil, err
+	code, reaches := appendJump(code, target, l)
+	if reaches {
+		code[start-1] = byte(len(code) - start)
 	}
-	code[start-1] = byte(len(code) - start)
-	return code, nil
+	return code, reaches
 }
 
-// cond appends jcc, or jcc of the opposite condition over a jump.
-func (e emitter) cond(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
-	condition := DetailOf(&s.Inst).Opcode() & 15
-	if disp, ok := near(code, jccNear, s.Inst.Target, l); ok {
-		return binary.LittleEndian.AppendUint32(append(code, 0x0f, 0x80|condition), disp), nil
+// appendRebased appends an instruction with a RIP-relative operand whose
+// displacement is changed, if that reaches. A call becomes a push and a jump.
+func appendRebased(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, bool) {
+	inst, opt := &s.Inst, &l.Plan.Options
+	call := inst.Flow == decode.FlowCallIndirect && !opt.Linux
+	if call {
+		code = appendPush(code, inst.Next())
 	}
-	code = append(code, 0x70|condition^1, 0)
+	disp := int64(displacement(inst)) + int64(inst.Addr-l.At(code))
+	reaches := disp == int64(int32(disp)) && opt.Reach != relocate.Far || alwaysReaches(inst) && !opt.Linux
+	if !reaches {
+		return nil, false
+	}
 	start := len(code)
-	code, err := e.jump(code, s, s.Inst.Target, l)
-	if err != nil {
-		return nil, err
+	code = append(code, inst.Bytes()...)
+	binary.LittleEndian.PutUint32(code[start+int(inst.Fields.Disp):], uint32(disp))
+	if call {
+		setGroup5(code[start:], inst, group5Jump)
 	}
-	code[start-1] = byte(len(code) - start)
-	return code, nil
+	return code, true
 }
 
-// pushSize is the size of what push appends.
+// setGroup5 turns a copy of inst, of opcode FF, into another one of its group.
+func setGroup5(code []byte, inst *decode.Inst, reg byte) {
+	m := inst.Fields.ModRM
+	code[m] = code[m]&^0x38 | reg<<3
+}
+
+// appendFarOperand appends the form of an instruction whose operand is out of
+// reach.
+func appendFarOperand(code []byte, s *relocate.Step, opt *relocate.Options) []byte {
+	inst, zone := &s.Inst, redZoneOf(opt)
+	switch formOf(s) {
+	case formConstant:
+		return appendConstant(code, inst)
+	case formSavedBase:
+		return appendSavedBase(code, inst, scratchOf(s), zone)
+	case formStackPointer:
+		return appendStackPointerOperand(code, inst, zone)
+	case formPush:
+		code = appendPushOperand(code, inst, zone)
+		return appendAdjustStack(code, zone)
+	case formPop:
+		return appendPopOperand(code, inst, zone)
+	case formJumpThrough:
+		code = appendLoadBelow(code, inst, wordSize, zone+wordSize, wordSize)
+		return appendReturn(code, zone)
+	case formCallOperand, formCallThrough:
+		return appendCallIndirect(code, s, opt)
+	}
+	code = appendMovabs(code, scratchOf(s), inst.Target)
+	return appendWithBase(code, inst, scratchOf(s))
+}
+
+const (
+	movabsSize = 10
+	wordSize   = 8 // of what is pushed
+)
+
+// appendMovabs appends the load of a general register with a constant.
+func appendMovabs(code []byte, reg byte, v uint64) []byte {
+	code = append(code, 0x48|reg>>3, 0xb8|reg&7)
+	return binary.LittleEndian.AppendUint64(code, v)
+}
+
+// fitsSigned reports whether v is a sign-extended 32-bit number.
+func fitsSigned(v uint64) bool { return v == uint64(int64(int32(v))) }
+
+// pushSize is the size of what appendPush appends.
 func pushSize(v uint64) int {
-	if v == uint64(int64(int32(v))) {
+	if fitsSigned(v) {
 		return 5
 	}
-	return pushMax
+	return 13
 }
 
-// push appends instructions that push v and change nothing else.
-func push(code []byte, v uint64) []byte {
+// appendPush appends instructions that push v and change nothing else.
+func appendPush(code []byte, v uint64) []byte {
 	code = binary.LittleEndian.AppendUint32(append(code, 0x68), uint32(v))
-	if pushSize(v) == 5 {
+	if fitsSigned(v) {
 		return code
 	}
 	code = append(code, 0xc7, 0x44, 0x24, 4) // movl $…,4(%rsp)
 	return binary.LittleEndian.AppendUint32(code, uint32(v>>32))
 }
 
-// movabs appends the load of a general register with a constant.
-func movabs(code []byte, reg byte, v uint64) []byte {
-	code = append(code, 0x48|reg>>3, 0xb8|reg&7)
-	return binary.LittleEndian.AppendUint64(code, v)
+// appendStoreStack appends the store of v at n(%rsp).
+func appendStoreStack(code []byte, n int32, v uint64) []byte {
+	if fitsSigned(v) {
+		code = appendStackOperand(append(code, 0x48, 0xc7), 0, n)
+		return binary.LittleEndian.AppendUint32(code, uint32(v))
+	}
+	code = appendStackOperand(append(code, 0xc7), 0, n)
+	code = binary.LittleEndian.AppendUint32(code, uint32(v))
+	code = appendStackOperand(append(code, 0xc7), 0, n+4)
+	return binary.LittleEndian.AppendUint32(code, uint32(v>>32))
 }
 
-// rebased appends an instruction with a RIP-relative operand whose displacement
-// is changed, if that reaches.
-func (e emitter) rebased(code []byte, inst *decode.Inst, l *relocate.Layout) ([]byte, bool) {
-	if inst.PCRel.Kind == decode.PCRelNone {
-		return nil, false
-	}
-	end := l.At(code) + uint64(inst.Len)
-	disp, fits := displacementTo(inst.Target, end)
-	short := DetailOf(inst).Prefixes()&Prefix67 != 0 // the sum is cut to 32 bits
-	if !short && (!fits || l.Plan.Options.Reach == relocate.Far) {
-		return nil, false
-	}
-	at := len(code) + int(inst.PCRel.Offset)
-	code = append(code, inst.Bytes()...)
-	binary.LittleEndian.PutUint32(code[at:], disp)
-	return code, true
-}
-
-// Sizes of the far forms of address, push and pop.
-func constantSize(inst *decode.Inst) int {
-	d := DetailOf(inst)
-	prefix := 0
+// appendStackOperand appends ModRM, SIB and displacement of the operand n(%rsp),
+// with reg in ModRM.reg.
+func appendStackOperand(code []byte, reg byte, n int32) []byte {
+	const base = 0x24 // rsp without an index
 	switch {
-	case d.Encoding() == EncREX2:
-		prefix = 2
-	case d.W() != 0 || d.R() != 0:
-		prefix = 1
+	case n == 0:
+		return append(code, 0x04|reg<<3, base)
+	case n == int32(int8(n)):
+		return append(code, 0x44|reg<<3, base, byte(n))
 	}
-	switch {
-	case d.W() != 0:
-		return prefix + 9
-	case d.Prefixes()&Prefix66 != 0:
-		return prefix + 4
-	}
-	return prefix + 5
+	return binary.LittleEndian.AppendUint32(append(code, 0x84|reg<<3, base), uint32(n))
 }
 
-// address appends the load of a register with the address that lea computes,
-// cut to the operand's size.
-func (e emitter) address(code []byte, inst *decode.Inst) []byte {
+// appendAdjustStack appends lea n(%rsp),%rsp, which leaves the flags alone.
+func appendAdjustStack(code []byte, n int32) []byte {
+	if n == 0 {
+		return code
+	}
+	return appendStackOperand(append(code, 0x48, 0x8d), RSP, n)
+}
+
+// appendReturn appends a return to the address at the top of the stack, which
+// takes n bytes behind that off as well.
+func appendReturn(code []byte, n int32) []byte {
+	if n == 0 {
+		return append(code, 0xc3)
+	}
+	return append(code, 0xc2, byte(n), byte(n>>8))
+}
+
+// redZoneOf is the number of bytes that moved code keeps below the stack
+// pointer.
+func redZoneOf(opt *relocate.Options) int32 {
+	if opt.NoRedZone || opt.Kernel {
+		return 0
+	}
+	return redZone
+}
+
+// appendConstant appends the load of a register with the address that lea
+// computes, cut to the operand's size.
+func appendConstant(code []byte, inst *decode.Inst) []byte {
 	d := DetailOf(inst)
-	if d.W() == 0 && d.Prefixes()&Prefix66 != 0 {
+	if d.operandIs16() {
 		code = append(code, 0x66)
 	}
 	switch {
 	case d.Encoding() == EncREX2:
-		code = append(code, 0xd5, d.W()<<3|d.R()|d.R4()<<4)
-	case d.W() != 0 || d.R() != 0:
+		code = append(code, 0xd5, d.R4()<<4|d.W()<<3|d.R())
+	case d.W()|d.R() != 0:
 		code = append(code, 0x40|d.W()<<3|d.R())
 	}
 	code = append(code, 0xb8|d.Reg())
 	switch {
 	case d.W() != 0:
 		return binary.LittleEndian.AppendUint64(code, inst.Target)
-	case d.Prefixes()&Prefix66 != 0:
+	case d.operandIs16():
 		return binary.LittleEndian.AppendUint16(code, uint16(inst.Target))
 	}
 	return binary.LittleEndian.AppendUint32(code, uint32(inst.Target))
 }
 
-// leaRSP appends lea n(%rsp),reg with a long displacement.
-func leaRSP(code []byte, reg byte, n int32) []byte {
-	code = append(code, 0x48, 0x8d, 0x84|reg<<3, 0x24)
-	return binary.LittleEndian.AppendUint32(code, uint32(n))
+// appendSavedBase appends an instruction with its operand's address in a
+// register that the stack keeps meanwhile.
+func appendSavedBase(code []byte, inst *decode.Inst, base byte, zone int32) []byte {
+	code = append(appendAdjustStack(code, -zone), 0x50|base) // push
+	code = appendMovabs(code, base, inst.Target)
+	code = appendWithBase(code, inst, base)
+	return appendAdjustStack(append(code, 0x58|base), zone) // pop
 }
 
-// redZoneOf is the number of bytes that moved code keeps below the stack
-// pointer.
-func redZoneOf(opt *relocate.Options) int32 {
-	if keepsRedZone(opt) {
-		return redZone
+// appendStackPointerOperand is appendSavedBase for an instruction that names
+// rsp: rdi stands for it, and a place on the stack takes the new value.
+func appendStackPointerOperand(code []byte, inst *decode.Inst, zone int32) []byte {
+	code = append(appendAdjustStack(code, -zone), 0x56, 0x56, 0x57) // push %rsi twice, %rdi
+	code = appendStackOperand(append(code, 0x48, 0x8d), RDI, zone+3*wordSize)
+	code = appendMovabs(code, RSI, inst.Target)
+	start := len(code)
+	code = appendWithBase(code, inst, RSI)
+	code[start+int(inst.Fields.ModRM)] |= RDI << 3
+	code = appendStackOperand(append(code, 0x48, 0x89), RDI, 2*wordSize)
+	return append(code, 0x5f, 0x5e, 0x5c) // pop %rdi, %rsi, %rsp
+}
+
+// appendSegment appends the prefixes of an operand's segment, where they
+// matter.
+func appendSegment(code []byte, inst *decode.Inst) []byte {
+	if DetailOf(inst).Prefixes()&(PrefixFS|PrefixGS) == 0 {
+		return code
 	}
-	return 0
-}
-
-// below appends the step over the red zone.
-func below(code []byte, opt *relocate.Options) []byte {
-	if keepsRedZone(opt) {
-		code = append(code, 0x48, 0x8d, 0x64, 0x24, 0x80) // lea -128(%rsp),%rsp
+	end := inst.Fields.Opcode
+	if DetailOf(inst).Encoding() == EncREX2 {
+		end -= 2
 	}
-	return code
-}
-
-// above appends the way back, and n bytes further.
-func above(code []byte, opt *relocate.Options, n int32) []byte {
-	if up := redZoneOf(opt) + n; up != 0 {
-		code = leaRSP(code, RSP, up)
-	}
-	return code
-}
-
-// segment appends the prefix of an operand's segment, where that matters.
-func segment(code []byte, inst *decode.Inst) []byte {
-	switch p := DetailOf(inst).Prefixes(); {
-	case p&PrefixFS != 0 && p&PrefixGS != 0:
-		for _, b := range inst.Raw[:DetailOf(inst).PrefixCount()] {
-			if b == 0x64 || b == 0x65 {
-				code = append(code, b)
-			}
+	for _, b := range inst.Raw[:end] {
+		if b == 0x64 || b == 0x65 {
+			code = append(code, b)
 		}
-	case p&PrefixFS != 0:
-		code = append(code, 0x64)
-	case p&PrefixGS != 0:
-		code = append(code, 0x65)
 	}
 	return code
 }
 
-const pushFarSize = 1 + movabsSize + 1 + 3 + 4
-
-// push appends the push of an operand out of reach.
-func (e emitter) push(code []byte, inst *decode.Inst) []byte {
-	code = append(code, 0x56) // push %rsi
-	code = movabs(code, RSI, inst.Target)
-	code = append(segment(code, inst), 0x48, 0x8b, 0x36) // mov (%rsi),%rsi
-	return append(code, 0x48, 0x87, 0x34, 0x24)          // xchg %rsi,(%rsp)
-}
-
-func popFarSize(opt *relocate.Options) int {
-	return redZoneSize(opt) + 2 + movabsSize + 8 + 1 + 3 + 2 + redZoneUp
-}
-
-// pop appends the pop to an operand out of reach.
-func (e emitter) pop(code []byte, inst *decode.Inst, l *relocate.Layout) []byte {
-	const saved = 16
-	opt := &l.Plan.Options
-	code = append(below(code, opt), 0x56, 0x57) // push %rsi; push %rdi
-	code = movabs(code, RSI, inst.Target)
-	code = append(code, 0x48, 0x8b, 0xbc, 0x24) // mov n(%rsp),%rdi
-	code = binary.LittleEndian.AppendUint32(code, uint32(redZoneOf(opt)+saved))
-	code = append(segment(code, inst), 0x48, 0x89, 0x3e) // mov %rdi,(%rsi)
-	code = append(code, 0x5f, 0x5e)                      // pop %rdi; pop %rsi
-	return above(code, opt, 8)
-}
-
-// memory appends an instruction whose operand is out of reach, with its address
-// in the scratch register.
-func (e emitter) memory(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
-	opt, base := &l.Plan.Options, scratchOf(s)
-	if DetailOf(&s.Inst).usesStackPointer() {
-		return e.stackOperand(code, s, l)
+// appendMov appends a mov of 2 or 8 bytes between a register and an operand in
+// memory, up to its opcode.
+func appendMov(code []byte, size int32, opcode byte) []byte {
+	if size == 2 {
+		return append(code, 0x66, opcode)
 	}
-	saved := opt.Scratch == relocate.ScratchStack
-	if saved {
-		code = append(below(code, opt), 0x50|base)
+	return append(code, 0x48, opcode)
+}
+
+const (
+	movLoad  = 0x8b
+	movStore = 0x89
+)
+
+// appendLoadBelow lowers the stack pointer by down bytes, reads size bytes from
+// an operand out of reach and stores them n bytes above the place that keeps rsi
+// meanwhile.
+func appendLoadBelow(code []byte, inst *decode.Inst, size, down, n int32) []byte {
+	code = append(appendAdjustStack(code, -down), 0x56) // push %rsi
+	code = appendMovabs(code, RSI, inst.Target)
+	code = append(appendMov(appendSegment(code, inst), size, movLoad), 0x36) // (%rsi),%rsi
+	code = appendStackOperand(appendMov(code, size, movStore), RSI, n)
+	return append(code, 0x5e) // pop %rsi
+}
+
+// transferSize is the size in bytes of what push and pop move.
+func transferSize(inst *decode.Inst) int32 {
+	if DetailOf(inst).operandIs16() {
+		return 2
 	}
-	code = movabs(code, base, s.Inst.Target)
-	code = withBase(code, &s.Inst, base)
-	if saved {
-		code = above(append(code, 0x58|base), opt, 0)
+	return wordSize
+}
+
+// appendPushOperand appends the push of an operand out of reach, and leaves the
+// stack pointer zone bytes too low.
+func appendPushOperand(code []byte, inst *decode.Inst, zone int32) []byte {
+	size := transferSize(inst)
+	return appendLoadBelow(code, inst, size, zone+size, zone+wordSize)
+}
+
+// appendPopOperand appends the pop to an operand out of reach.
+func appendPopOperand(code []byte, inst *decode.Inst, zone int32) []byte {
+	size := transferSize(inst)
+	code = append(appendAdjustStack(code, -zone), 0x56, 0x57) // push %rsi, %rdi
+	code = appendMovabs(code, RSI, inst.Target)
+	code = appendStackOperand(appendMov(code, size, movLoad), RDI, zone+2*wordSize)
+	code = append(appendMov(appendSegment(code, inst), size, movStore), 0x3e) // %rdi,(%rsi)
+	code = append(code, 0x5f, 0x5e)                                           // pop %rdi, %rsi
+	return appendAdjustStack(code, zone+size)
+}
+
+// appendCallIndirect appends an indirect call whose operand is out of reach, or
+// not RIP-relative.
+func appendCallIndirect(code []byte, s *relocate.Step, opt *relocate.Options) []byte {
+	if formOf(s) == formCallThrough {
+		return appendCallThrough(code, &s.Inst, redZoneOf(opt))
 	}
-	return code
+	code = appendPush(code, s.Inst.Next())
+	jmp := s.Inst
+	setGroup5(jmp.Raw[:], &jmp, group5Jump)
+	switch {
+	case jmp.PCRel.Kind != decode.PCRelNone:
+		return appendWithBase(appendMovabs(code, scratchOf(s), jmp.Target), &jmp, scratchOf(s))
+	case baseIsStackPointer(&jmp):
+		return appendHigherBy8(code, &jmp)
+	}
+	return append(code, jmp.Bytes()...)
 }
 
-func stackOperandSize(inst *decode.Inst, opt *relocate.Options) int {
-	return redZoneSize(opt) + 3 + redZoneUp + movabsSize + int(inst.Len) + 5 + 3
+// appendHigherBy8 appends an instruction whose operand is based on rsp, for a
+// stack pointer that is lower by what has been pushed.
+func appendHigherBy8(code []byte, inst *decode.Inst) []byte {
+	m := inst.Fields.ModRM
+	const longDisplacement = 0x80
+	code = append(code, inst.Raw[:m]...)
+	code = append(code, longDisplacement|inst.Raw[m]&0x3f, inst.Raw[m+1])
+	return binary.LittleEndian.AppendUint32(code, uint32(displacement(inst)+wordSize))
 }
 
-// stackOperand appends an instruction that names rsp: rdi stands for it, and a
-// place on the stack takes the new value.
-func (e emitter) stackOperand(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
-	const pushed = 24
-	opt := &l.Plan.Options
-	code = append(below(code, opt), 0x56, 0x56, 0x57) // push %rsi twice, %rdi
-	code = leaRSP(code, RDI, redZoneOf(opt)+pushed)
-	code = movabs(code, RSI, s.Inst.Target)
-	start := len(code)
-	code = withBase(code, &s.Inst, RSI)
-	code[start+int(s.Inst.Fields.ModRM)] |= RDI << 3
-	code = append(code, 0x48, 0x89, 0x7c, 0x24, 0x10) // mov %rdi,16(%rsp)
-	return append(code, 0x5f, 0x5e, 0x5c)             // pop %rdi, %rsi, %rsp
+// appendCallThrough appends an indirect call that reads its operand before it
+// pushes anything else:
+//
+//	push operand            lower the stack pointer by the red zone
+//	push zone(%rsp)         a copy of the target, to return to
+//	mov $next,zone+8(%rsp)  the return address in its place
+//	ret $zone
+func appendCallThrough(code []byte, inst *decode.Inst, zone int32) []byte {
+	if inst.PCRel.Kind != decode.PCRelNone {
+		code = appendLoadBelow(code, inst, wordSize, zone+wordSize, zone+wordSize)
+	} else {
+		start := len(code)
+		code = append(code, inst.Bytes()...)
+		setGroup5(code[start:], inst, group5Push)
+		code = appendAdjustStack(code, -zone)
+	}
+	code = appendStackOperand(append(code, 0xff), group5Push, zone)
+	code = appendStoreStack(code, zone+wordSize, inst.Next())
+	return appendReturn(code, zone)
 }
 
-// withBase appends inst with a base register and a displacement of 0 in place
-// of its RIP-relative operand. The length stays.
-func withBase(code []byte, inst *decode.Inst, base byte) []byte {
-	start := len(code)
-	code = append(code, inst.Bytes()...)
+// appendWithBase appends inst with a base register and a displacement of 0 in
+// place of its RIP-relative operand. The length stays, unless the register needs
+// a prefix that the instruction lacks.
+func appendWithBase(code []byte, inst *decode.Inst, base byte) []byte {
+	start, enc := len(code), DetailOf(inst).Encoding()
+	if base < R8 || DetailOf(inst).hasBaseBit() {
+		code = append(code, inst.Bytes()...)
+	} else {
+		code, enc = appendExtensible(code, inst)
+	}
 	moved := code[start:]
-	modrm := int(inst.Fields.ModRM)
-	moved[modrm] = 0x80 | moved[modrm]&0x38 | base&7
-	binary.LittleEndian.PutUint32(moved[inst.Fields.Disp:], 0)
-	setBaseBit(moved, inst, modrm, base>>3)
-	return code
-}
-
-// setBaseBit sets the bit that extends the base register, and clears the one
-// that extends it again, in whatever prefix holds them.
-func setBaseBit(moved []byte, inst *decode.Inst, modrm int, bit byte) {
-	switch d := DetailOf(inst); d.Encoding() {
+	m := int(inst.Fields.ModRM) + len(moved) - int(inst.Len)
+	moved[m] = 0x80 | moved[m]&0x38 | base&7
+	binary.LittleEndian.PutUint32(moved[m+1:], 0)
+	switch bit := base >> 3; enc {
 	case EncVEX3, EncXOP:
-		moved[modrm-3] = moved[modrm-3]&^0x20 | (bit^1)<<5
+		moved[m-3] = moved[m-3]&^0x20 | (bit^1)<<5
 	case EncEVEX:
-		moved[modrm-4] = moved[modrm-4]&^0x28 | (bit^1)<<5
+		moved[m-4] = moved[m-4]&^0x28 | (bit^1)<<5
 	case EncREX2:
-		moved[modrm-2] = moved[modrm-2]&^0x11 | bit
+		moved[m-2] = moved[m-2]&^0x11 | bit
 	case EncLegacy:
-		if d.HasREX() {
-			rex := modrm - 2 - escapes(d.Map())
+		if DetailOf(inst).HasREX() || bit != 0 {
+			rex := m - opcodeLen(inst) - 1
 			moved[rex] = moved[rex]&^1 | bit
 		}
 	}
+	return code
 }
 
-// escapes is the number of bytes in front of the opcode that choose its map.
-func escapes(m Map) int {
-	switch m {
-	case Map0F:
-		return 1
-	case Map0F38, Map0F3A:
-		return 2
-	case Map3DNow:
-		return 1 // the second 0F stands where the opcode would
+// appendExtensible appends inst with a REX prefix, or a VEX prefix of three
+// bytes in place of one of two. It returns the encoding.
+func appendExtensible(code []byte, inst *decode.Inst) ([]byte, Encoding) {
+	opcode := int(inst.Fields.ModRM) - opcodeLen(inst)
+	if DetailOf(inst).Encoding() == EncVEX2 {
+		p := inst.Raw[opcode-1]
+		code = append(code, inst.Raw[:opcode-2]...)
+		code = append(code, 0xc4, p&0x80|0x61, p&0x7f) // map 1, W 0
+		return append(code, inst.Raw[opcode:inst.Len]...), EncVEX3
 	}
-	return 0
-}
-
-// callIndirect appends the push of the return address and a jump through the
-// same operand.
-func (e emitter) callIndirect(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
-	inst := &s.Inst
-	pushed := push(code, inst.Next())
-	if inst.PCRel.Kind == decode.PCRelNone {
-		return jumpThrough(pushed, inst), nil
-	}
-	start := len(pushed)
-	if moved, ok := e.rebased(pushed, inst, l); ok {
-		toJump(moved[start:], inst)
-		return moved, nil
-	}
-	if l.Plan.Options.Reach == relocate.Near || scratchOf(s) == noRegister {
-		return nil, outOfReach(code, s, inst.Target, l)
-	}
-	return e.through(code, s, l), nil
-}
-
-// toJump turns FF /2 into FF /4.
-func toJump(code []byte, inst *decode.Inst) {
-	m := inst.Fields.ModRM
-	code[m] = code[m]&^0x38 | 4<<3
-}
-
-// jumpThrough appends a jump through the operand of an indirect call, after the
-// return address has been pushed.
-func jumpThrough(code []byte, inst *decode.Inst) []byte {
-	start := len(code)
-	if !DetailOf(inst).baseIsStackPointer(inst) {
-		code = append(code, inst.Bytes()...)
-		toJump(code[start:], inst)
-		return code
-	}
-	m := int(inst.Fields.ModRM)
-	code = append(code, inst.Raw[:m]...)
-	return stackMemory(code, inst, 4, displacement(inst)+8)
-}
-
-// stackMemory appends ModRM, SIB and a long displacement of an operand whose
-// base is rsp, with another register and displacement.
-func stackMemory(code []byte, inst *decode.Inst, reg byte, disp int32) []byte {
-	sib := inst.Raw[inst.Fields.ModRM+1]
-	code = append(code, 0x84|reg<<3, sib)
-	return binary.LittleEndian.AppendUint32(code, uint32(disp))
-}
-
-// Sizes of the parts of through.
-const (
-	throughLoad   = movabsSize + 1 + 3
-	throughReturn = movabsSize + 8
-	throughFrame  = 8 + 2 + 5 + 1 + 3
-)
-
-func throughSize(*relocate.Options) int { return throughFrame + throughLoad + throughReturn }
-
-func throughCallSize(inst *decode.Inst, _ *relocate.Options) int {
-	return throughFrame + throughReturn + int(inst.Len) + 9
-}
-
-// through appends an indirect jump or call whose target is loaded before
-// anything is pushed, and reached by a return:
-//
-//	lea -down(%rsp),%rsp; push %rsi; push %rsi
-//	load the target into %rsi; mov %rsi,8(%rsp)
-//	call only: movabs $return,%rsi; mov %rsi,down+8(%rsp)
-//	pop %rsi; ret $redzone
-func (e emitter) through(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
-	inst, opt := &s.Inst, &l.Plan.Options
-	call := inst.Flow == decode.FlowCallIndirect
-	zone := redZoneOf(opt)
-	down := zone
-	if call {
-		down += 8
-	}
-	if down != 0 {
-		code = leaRSP(code, RSP, -down)
-	}
-	code = append(code, 0x56, 0x56)
-	code = loadTarget(code, inst, down+16)
-	code = append(code, 0x48, 0x89, 0x74, 0x24, 8)
-	if call {
-		code = movabs(code, RSI, inst.Next())
-		code = append(code, 0x48, 0x89, 0xb4, 0x24)
-		code = binary.LittleEndian.AppendUint32(code, uint32(down+8))
-	}
-	code = append(code, 0x5e)
-	if zone == 0 {
-		return append(code, 0xc3)
-	}
-	return append(code, 0xc2, byte(zone), byte(zone>>8))
-}
-
-// loadTarget appends the load of rsi with the target of an indirect transfer,
-// the stack pointer being lower by moved bytes.
-func loadTarget(code []byte, inst *decode.Inst, moved int32) []byte {
-	d := DetailOf(inst)
-	switch {
-	case inst.PCRel.Kind != decode.PCRelNone:
-		code = movabs(code, RSI, inst.Target)
-		return append(segment(code, inst), 0x48, 0x8b, 0x36)
-	case d.Mod() == 3: // call *%rsp
-		return leaRSP(code, RSI, moved)
-	}
-	code = segment(code, inst)
-	code = append(code, 0x48|d.X()<<1, 0x8b)
-	return stackMemory(code, inst, RSI, displacement(inst)+moved)
+	code = append(code, inst.Raw[:opcode]...)
+	code = append(code, 0x40)
+	return append(code, inst.Raw[opcode:inst.Len]...), EncLegacy
 }

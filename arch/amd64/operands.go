@@ -1,6 +1,10 @@
 package amd64
 
-import "xol/decode"
+import (
+	"encoding/binary"
+
+	"xol/decode"
+)
 
 // branchKind is the shape of a direct branch.
 type branchKind uint8
@@ -29,45 +33,46 @@ func branchKindOf(inst *decode.Inst) branchKind {
 	return kindJump
 }
 
-// addressSizeBytes is the number of address-size prefixes that matter: 0 or 1.
-func (d Detail) addressSizeBytes() int {
-	if d.Prefixes()&Prefix67 != 0 {
-		return 1
-	}
-	return 0
+// addressIs32 reports whether addresses are cut to 32 bits.
+func (d Detail) addressIs32() bool { return d.Prefixes()&Prefix67 != 0 }
+
+// operandIs16 reports whether operands have 16 bits, where a prefix chooses.
+func (d Detail) operandIs16() bool { return d.Prefixes()&Prefix66 != 0 && d.W() == 0 }
+
+// isGroup5 recognises the instructions of opcode FF by ModRM.reg.
+func (d Detail) isGroup5(reg byte) bool {
+	return d.Map() == MapOneByte && d.Opcode() == 0xff && d.Reg() == reg
 }
 
-// isPush and isPop recognise the forms with a ModRM operand.
-func (d Detail) isPush() bool {
-	return d.Map() == MapOneByte && d.Opcode() == 0xff && d.Reg() == 6
-}
+// The instructions of opcode FF that are moved each in its own way.
+const (
+	group5Call    = 2
+	group5Jump    = 4
+	group5FarJump = 5
+	group5Push    = 6
+)
 
+// isPop recognises the form with a ModRM operand.
 func (d Detail) isPop() bool {
-	return d.Encoding() != EncXOP && d.Map() == MapOneByte && d.Opcode() == 0x8f && d.Reg() == 0
+	return d.Map() == MapOneByte && d.Opcode() == 0x8f && d.Reg() == 0
+}
+
+func isSyscall(inst *decode.Inst) bool {
+	d := DetailOf(inst)
+	return d.Map() == Map0F && d.Opcode() == 0x05
+}
+
+// isSoftwareInterrupt recognises int, but for the breakpoint's vector. It calls
+// the system as syscall does, and its return address is not to be seen.
+func isSoftwareInterrupt(inst *decode.Inst) bool {
+	d := DetailOf(inst)
+	return d.Map() == MapOneByte && d.Opcode() == 0xcd && inst.Raw[inst.Fields.Imm] != 3
 }
 
 // opcodeRange is the opcodes lo to hi of a map.
 type opcodeRange struct {
 	opMap  Map
 	lo, hi byte
-}
-
-// Opcodes whose ModRM.reg is a general register, beside an operand in memory;
-// in the one-byte map, the arithmetic ones below 40 come to these.
-var generalReg = [...]opcodeRange{
-	{MapOneByte, 0x63, 0x63}, {MapOneByte, 0x69, 0x69}, {MapOneByte, 0x6b, 0x6b},
-	{MapOneByte, 0x84, 0x8b}, {MapOneByte, 0x8d, 0x8d},
-	{Map0F, 0x02, 0x03}, {Map0F, 0x2c, 0x2d}, {Map0F, 0x40, 0x4f}, {Map0F, 0x78, 0x79},
-	{Map0F, 0xa3, 0xa5}, {Map0F, 0xab, 0xad}, {Map0F, 0xaf, 0xb1}, {Map0F, 0xb3, 0xb3},
-	{Map0F, 0xb6, 0xb8}, {Map0F, 0xbb, 0xc1}, {Map0F, 0xc3, 0xc3},
-	{Map0F38, 0xf0, 0xfc},
-}
-
-// The same behind VEX and EVEX: conversions to integers and the bit
-// manipulation instructions, whose vvvv is a general register too.
-var generalRegVEX = [...]opcodeRange{
-	{Map0F, 0x2c, 0x2d}, {Map0F38, 0xf2, 0xf7}, {Map0F3A, 0xf0, 0xf0}, {Map5, 0x2c, 0x2d},
-	{Map4, 0x00, 0xff}, {MapXOP9, 0x01, 0x12}, {MapXOPA, 0x10, 0x12},
 }
 
 func (d Detail) in(ranges []opcodeRange) bool {
@@ -79,21 +84,63 @@ func (d Detail) in(ranges []opcodeRange) bool {
 	return false
 }
 
+// Opcodes whose ModRM.reg is a general register beside an operand in memory.
+// Not among them are the arithmetic ones below 40, which follow a pattern, and
+// conversions to integers, where a mandatory prefix decides.
+var generalReg = [...]opcodeRange{
+	{MapOneByte, 0x63, 0x63}, {MapOneByte, 0x69, 0x69}, {MapOneByte, 0x6b, 0x6b},
+	{MapOneByte, 0x84, 0x8b}, {MapOneByte, 0x8d, 0x8d},
+	{Map0F, 0x02, 0x03}, {Map0F, 0x40, 0x4f}, {Map0F, 0x78, 0x79},
+	{Map0F, 0xa3, 0xa5}, {Map0F, 0xab, 0xad}, {Map0F, 0xaf, 0xb8},
+	{Map0F, 0xbb, 0xc1}, {Map0F, 0xc3, 0xc3},
+	{Map0F38, 0x80, 0x82}, {Map0F38, 0xf0, 0xfc},
+}
+
+// The same behind VEX, EVEX and XOP.
+var generalRegVector = [...]opcodeRange{
+	{Map0F38, 0xe0, 0xef}, {Map0F38, 0xf2, 0xf7}, {Map0F3A, 0xf0, 0xf0}, {MapXOPA, 0x10, 0x10},
+	{Map4, 0x00, 0x7f}, {Map4, 0x84, 0x88}, {Map4, 0xa5, 0xaf}, {Map4, 0xf0, 0xfc},
+}
+
+// Opcodes whose vvvv is a general register; in map 4 it may be one.
+var generalVVVV = [...]opcodeRange{
+	{Map0F38, 0xe0, 0xef}, {Map0F38, 0xf2, 0xf7}, {Map4, 0x00, 0xff}, {MapXOP9, 0x01, 0x02}, {MapXOPA, 0x12, 0x12},
+}
+
+// convertsToInteger recognises the scalar conversions from floating point.
+func (d Detail) convertsToInteger() bool {
+	scalar := d.PP() >= 2
+	if d.Encoding() == EncLegacy || d.Encoding() == EncREX2 {
+		scalar = d.Prefixes()&(PrefixF2|PrefixF3) != 0
+	}
+	op := d.Opcode() &^ 1
+	switch d.Map() {
+	case Map0F:
+		return scalar && (op == 0x2c || op == 0x78 && d.Encoding() == EncEVEX)
+	case Map5:
+		return scalar && (op == 0x2c || op == 0x78)
+	}
+	return false
+}
+
 // usesStackPointer reports whether a register that the instruction names beside
 // its operand in memory is rsp.
 func (d Detail) usesStackPointer() bool {
-	const rsp = 4
-	named := d.Reg() == rsp && d.R() == 0 && d.R4() == 0
+	named := d.register() == RSP
 	switch d.Encoding() {
 	case EncLegacy, EncREX2:
-		general := d.Map() == MapOneByte && d.Opcode() < 0x40 && d.Opcode()&4 == 0
-		return named && (general || d.in(generalReg[:])) && !d.highByte()
+		arithmetic := d.Map() == MapOneByte && d.Opcode() < 0x40 && d.Opcode()&4 == 0
+		return named && (arithmetic || d.in(generalReg[:]) || d.convertsToInteger()) && !d.highByte()
 	}
-	return (named || d.VVVV() == rsp) && d.in(generalRegVEX[:])
+	return named && (d.in(generalRegVector[:]) || d.convertsToInteger()) ||
+		d.VVVV() == RSP && d.in(generalVVVV[:])
 }
 
-// highByte reports whether register number 4 means ah: in instructions on bytes
-// without a REX prefix.
+// register returns the number in ModRM.reg with its extensions.
+func (d Detail) register() byte { return d.R4()<<4 | d.R()<<3 | d.Reg() }
+
+// highByte reports whether register numbers 4 to 7 mean ah, ch, dh and bh: in
+// instructions on bytes without a REX prefix.
 func (d Detail) highByte() bool {
 	if d.HasREX() || d.Encoding() != EncLegacy {
 		return false
@@ -107,15 +154,66 @@ func (d Detail) highByte() bool {
 	return false
 }
 
+// Loads: opcodes that overwrite ModRM.reg with what they make of an operand in
+// memory, and do not read it.
+var loads = [...]opcodeRange{
+	{MapOneByte, 0x63, 0x63}, {MapOneByte, 0x69, 0x69}, {MapOneByte, 0x6b, 0x6b}, {MapOneByte, 0x8b, 0x8b},
+	{Map0F, 0xb6, 0xb7}, {Map0F, 0xbe, 0xbf},
+}
+
+// loadsAll reports whether the instruction overwrites all of a general
+// register: 16-bit operations keep the rest of it.
+func (d Detail) loadsAll() bool {
+	legacy := d.Encoding() == EncLegacy || d.Encoding() == EncREX2
+	return legacy && !d.operandIs16() && d.in(loads[:])
+}
+
+// names reports whether the register is one that the instruction names beside
+// its operand in memory. Numbers of other than general registers count too.
+func (d Detail) names(reg byte) bool {
+	named := d.register()
+	if d.highByte() {
+		named &= 3
+	}
+	return reg == named || reg == d.VVVV() && d.Encoding() >= EncVEX2
+}
+
+// opcodeLen returns the number of opcode bytes, escapes included, in front of
+// ModRM. Behind VEX and its kin it is one.
+func opcodeLen(inst *decode.Inst) int {
+	if DetailOf(inst).Encoding() != EncLegacy {
+		return 1
+	}
+	switch DetailOf(inst).Map() {
+	case Map0F, Map3DNow: // the second 0F of 3DNow! stands where the opcode would
+		return 2
+	case Map0F38, Map0F3A:
+		return 3
+	}
+	return 1
+}
+
+// hasBaseBit reports whether some prefix of the instruction has the bit that
+// extends the register of a base.
+func (d Detail) hasBaseBit() bool {
+	switch d.Encoding() {
+	case EncLegacy:
+		return d.HasREX()
+	case EncVEX2:
+		return false
+	}
+	return true
+}
+
 // baseIsStackPointer reports whether an operand in memory is at rsp plus
 // something.
-func (d Detail) baseIsStackPointer(inst *decode.Inst) bool {
-	const rsp = 4
-	if d.Mod() == 3 || d.RM() != rsp || inst.Fields.ModRM == 0 {
+func baseIsStackPointer(inst *decode.Inst) bool {
+	d := DetailOf(inst)
+	if d.Mod() == 3 || d.RM() != RSP || inst.Fields.ModRM == 0 {
 		return false
 	}
 	sib := inst.Raw[inst.Fields.ModRM+1]
-	return sib&7 == rsp && d.B() == 0 && d.B4() == 0
+	return sib&7 == RSP && d.B() == 0 && d.B4() == 0
 }
 
 // displacement returns the displacement of an operand in memory.
@@ -125,26 +223,14 @@ func displacement(inst *decode.Inst) int32 {
 	case 1:
 		return int32(int8(raw[0]))
 	case 4:
-		return int32(uint32(raw[0]) | uint32(raw[1])<<8 | uint32(raw[2])<<16 | uint32(raw[3])<<24)
+		return int32(binary.LittleEndian.Uint32(raw))
 	}
 	return 0
-}
-
-// readsPushed reports whether an indirect call reads its target from where it
-// pushes the return address.
-func readsPushed(inst *decode.Inst) bool {
-	d := DetailOf(inst)
-	return d.baseIsStackPointer(inst) && displacement(inst) > -16 && displacement(inst) < 0 && !hasIndex(inst)
-}
-
-// callsStackPointer reports whether an indirect call goes to where rsp points.
-func (d Detail) callsStackPointer() bool {
-	return d.Mod() == 3 && d.RM() == RSP && d.B() == 0 && d.B4() == 0
 }
 
 // hasIndex reports whether an operand with a SIB byte has an index register.
 func hasIndex(inst *decode.Inst) bool {
 	d := DetailOf(inst)
-	none := inst.Raw[inst.Fields.ModRM+1]>>3&7 == 4 && d.X() == 0 && d.X4() == 0
+	none := inst.Raw[inst.Fields.ModRM+1]>>3&7 == RSP && d.X()|d.X4() == 0
 	return !none
 }

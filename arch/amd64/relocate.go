@@ -1,6 +1,8 @@
 package amd64
 
 import (
+	"math"
+
 	"xol/classify"
 	"xol/decode"
 	"xol/relocate"
@@ -17,9 +19,14 @@ var (
 		Reason: "it raises an exception on purpose, whose handler looks at its address",
 		Remedy: "let the probe mechanism raise the exception at the original address",
 	}
-	ruleMoveFar = classify.Rule{
-		ID:     "amd64/move-far-transfer",
+	ruleMoveFarCall = classify.Rule{
+		ID:     "amd64/move-far-call",
 		Reason: "a far call saves the code segment with the return address, which no other instruction does",
+	}
+	ruleMoveFarJump = classify.Rule{
+		ID:     "amd64/move-far-jump",
+		Reason: "its operand is out of reach, and behind a far jump nothing could restore a register that is used to get there",
+		Remedy: "move it to a place within 2 GiB of its operand, or name a dead register",
 	}
 	ruleMoveInto = classify.Rule{
 		ID:     "amd64/move-branch-into-instruction",
@@ -28,19 +35,19 @@ var (
 	ruleMoveScratch = classify.Rule{
 		ID:     "amd64/move-scratch",
 		Reason: "its operand is out of reach, and no register may be used to get there",
-		Remedy: "move it to a place within 2 GiB of its operand, or allow the stack for scratch",
+		Remedy: "move it to a place within 2 GiB of its operand, name a dead register, or allow the stack for scratch",
 	}
 	ruleMoveStackPointer = classify.Rule{
 		ID:     "amd64/move-stack-pointer",
-		Reason: "its operand is out of reach, and it uses the stack pointer in a way that its far form cannot keep",
-		Remedy: "move it to a place within 2 GiB of its operand",
+		Reason: "its operand is out of reach, and its encoding has no place for a register that stands for the stack pointer",
+		Remedy: "move it to a place within 2 GiB of its operand, or name a dead register",
 	}
 )
 
 // Notes on the forms.
 var (
 	noteRebase = relocate.Note{ID: "amd64/rip-relative",
-		Text: "the displacement is re-based; out of reach, the address is built in a register that the instruction does not use"}
+		Text: "the displacement is re-based; out of reach, the address is built in a register: the destination of a load, a dead one, or one that the stack keeps meanwhile"}
 	noteAddress = relocate.Note{ID: "amd64/rip-address",
 		Text: "the displacement is re-based; out of reach, the address is loaded as a constant"}
 	noteBranch = relocate.Note{ID: "amd64/branch",
@@ -49,7 +56,9 @@ var (
 		Text: "the branch, which has no long form, goes over a jump"}
 	noteCall = relocate.Note{ID: "amd64/call",
 		Text: "the address behind the original is pushed, then the target is jumped to; a shadow stack would miss the call"}
-	noteIndirect = relocate.Note{ID: "amd64/indirect-through-return",
+	noteCallInside = relocate.Note{ID: "amd64/call-returns-inside",
+		Text: "the address behind the original is pushed, which is part of the region: the instructions there must stay what they are"}
+	noteThrough = relocate.Note{ID: "amd64/indirect-through-return",
 		Text: "the target is loaded first and reached by a return, which a shadow stack would refuse"}
 	noteSyscall = relocate.Note{ID: "amd64/syscall",
 		Text: "rcx is set to the address behind the original afterwards"}
@@ -59,52 +68,62 @@ var (
 type moveForm uint8
 
 const (
-	formKept    moveForm = iota
-	formRebase           // RIP-relative operand
-	formAddress          // lea
-	formPush             // push of a RIP-relative operand
-	formPop              // pop to one
-	formBranch           // jmp, jcc, loop, jrcxz, xbegin
-	formCall             // direct call
-	formCallReg          // indirect calls: push, then jmp
-	formThrough          // indirect transfers by way of a return
+	formKept        moveForm = iota
+	formBranch               // jmp, jcc, loop, jrcxz, xbegin
+	formCall                 // direct call
+	formCallOperand          // indirect call: push, then jmp through the operand
+	formCallThrough          // indirect call by way of a return
 	formSyscall
+
+	// These have a RIP-relative operand, which is re-based. Out of reach there is
+	formRebase       // nothing to be done
+	formConstant     // lea: a constant
+	formBase         // a register for the operand's base, whose value nobody needs
+	formSavedBase    // one that is saved
+	formStackPointer // likewise, and another one stands for rsp
+	formPush
+	formPop
+	formJumpThrough // an indirect jump by way of a return
 )
 
 // noRegister stands for a scratch register that a form does not need.
 const noRegister = 0xff
 
-// choice is the form of a step with all that Plan has to know of it.
-type choice struct {
-	form     moveForm
-	scratch  uint8 // register number
-	action   relocate.Action
-	note     *relocate.Note
-	min, max int // bytes
-}
-
 // Step.Detail holds the form in its low byte and the scratch register above.
-func (c choice) apply(s *relocate.Step) {
-	s.Detail = uint32(c.form) | uint32(c.scratch)<<8
-	s.Note, s.Action = c.note, c.action
-	s.Min, s.Max = uint8(c.min), uint8(c.max)
-}
 
 func formOf(s *relocate.Step) moveForm { return moveForm(s.Detail) }
 
 func scratchOf(s *relocate.Step) byte { return byte(s.Detail >> 8) }
 
-// Sizes of parts of moved forms in bytes.
+func setForm(s *relocate.Step, form moveForm, scratch byte, note *relocate.Note) {
+	s.Detail, s.Note = uint32(form)|uint32(scratch)<<8, note
+}
+
+// setSize sets the action and the bounds for the sizes of the near and the far
+// form.
+func setSize(s *relocate.Step, reach relocate.Reach, near, far int) {
+	least, most := min(near, far), max(near, far)
+	switch reach {
+	case relocate.Near:
+		least, most = near, near
+	case relocate.Far:
+		least, most = far, far
+	}
+	s.Min, s.Max, s.Action = uint8(least), uint8(most), relocate.Rebased
+	if near != int(s.Inst.Len) || reach == relocate.Far {
+		s.Action = relocate.Expanded
+	}
+}
+
+// Sizes in bytes.
 const (
-	jumpNear    = 5
-	jumpFar     = 14 // jmp *0(%rip) and the address
-	jccNear     = 6
-	overShort   = 4 // a short branch over a short jump
-	pushMax     = 13
-	movabsSize  = 10
-	xbeginSize  = 6
-	redZoneDown = 5 // lea -128(%rsp),%rsp
-	redZoneUp   = 8
+	jumpNear   = 5
+	jumpFar    = 14 // jmp *0(%rip) and the address
+	jccNear    = 6
+	jccShort   = 2
+	jumpShort  = 2
+	xbeginSize = 6
+	farMax     = 96 // more than any form of an operand out of reach has
 )
 
 // JumpLen returns the length in bytes of the jump that may take a breakpoint's
@@ -112,7 +131,19 @@ const (
 func (ISA) JumpLen() int { return jumpNear }
 
 // Plan fills p; see relocate.Relocator.
+//
+// Registers, flags, memory, the red zone and the return addresses that moved
+// code leaves are those of the original, and at every moment all that it needs
+// lies above the stack pointer, so that signals may come. What still tells that
+// an instruction was moved: the address in an exception's frame, with registers
+// that may be those of a point between; the instruction pointers that the x87
+// unit and the branch records keep; and shadow stacks, see the notes of calls.
+// Hints of branches and the BND prefix are dropped where a branch takes another
+// form.
 func (a ISA) Plan(p *relocate.Plan, insts []decode.Inst, opt relocate.Options) error {
+	if opt.Linux {
+		opt.Reach = relocate.Near
+	}
 	if err := p.Start(insts, opt, 1); err != nil {
 		return err
 	}
@@ -122,12 +153,9 @@ func (a ISA) Plan(p *relocate.Plan, insts []decode.Inst, opt relocate.Options) e
 		}
 	}
 	for i := range p.Steps {
-		s := &p.Steps[i]
-		c, err := choose(&s.Inst, &p.Options)
-		if err != nil {
-			return err
+		if rule := choose(&p.Steps[i], p); rule != nil {
+			return relocate.Refuse(rule, p.Steps[i].Inst.Addr)
 		}
-		c.apply(s)
 	}
 	switch opt.Back {
 	case relocate.BackNone:
@@ -140,220 +168,241 @@ func (a ISA) Plan(p *relocate.Plan, insts []decode.Inst, opt relocate.Options) e
 	return nil
 }
 
-// choose returns the form of one instruction.
-func choose(inst *decode.Inst, opt *relocate.Options) (choice, error) {
-	kept := choice{scratch: noRegister, min: int(inst.Len), max: int(inst.Len)}
-	if opt.Linux {
-		return chooseLinux(kept, inst), nil
-	}
+// choose gives one instruction its form, or returns the rule that there is
+// none.
+func choose(s *relocate.Step, p *relocate.Plan) *classify.Rule {
+	inst := &s.Inst
+	s.Detail = uint32(formKept) | noRegister<<8
 	switch {
+	case p.Options.Linux:
+		chooseLinux(s)
 	case Branch66(inst):
-		return kept, relocate.Refuse(&ruleMoveBranch66, inst.Addr)
+		return &ruleMoveBranch66
 	case inst.Flow == decode.FlowTrap:
-		return kept, relocate.Refuse(&ruleMoveTrap, inst.Addr)
+		if !isSoftwareInterrupt(inst) {
+			return &ruleMoveTrap
+		}
 	case inst.Flow == decode.FlowCallIndirect:
-		return chooseIndirect(kept, inst, opt)
+		return chooseIndirectCall(s, p)
 	case inst.PCRel.Kind == decode.PCRelBranch:
-		return chooseBranch(kept, inst, opt), nil
+		chooseBranch(s, p)
 	case inst.PCRel.Kind == decode.PCRelAddress:
-		return chooseAddress(kept, inst, opt), nil
+		chooseAddress(s, &p.Options)
 	case inst.PCRel.Kind == decode.PCRelMemory:
-		return chooseMemory(kept, inst, opt)
+		return chooseMemory(s, &p.Options)
+	case inst.Flow == decode.FlowJump && p.Inside(inst.Target): // jmpabs
+		chooseBranch(s, p)
 	case isSyscall(inst):
-		kept.form, kept.action, kept.note = formSyscall, relocate.Expanded, &noteSyscall
-		kept.min += movabsSize
-		kept.max += movabsSize
+		setForm(s, formSyscall, noRegister, &noteSyscall)
+		size := int(inst.Len) + movabsSize
+		setSize(s, relocate.Far, size, size)
 	}
-	return kept, nil
+	return nil
 }
 
 // chooseLinux re-bases what Linux re-bases: RIP-relative operands
 // [arch/x86/kernel/kprobes/core.c, __copy_instruction].
-func chooseLinux(c choice, inst *decode.Inst) choice {
-	if inst.PCRel.Kind == decode.PCRelMemory || inst.PCRel.Kind == decode.PCRelAddress {
-		c.form, c.action, c.note = formRebase, relocate.Rebased, &noteRebase
+func chooseLinux(s *relocate.Step) {
+	if kind := s.Inst.PCRel.Kind; kind == decode.PCRelMemory || kind == decode.PCRelAddress {
+		setForm(s, formRebase, noRegister, &noteRebase)
+		s.Action = relocate.Rebased
 	}
-	return c
 }
 
-func isSyscall(inst *decode.Inst) bool {
-	d := DetailOf(inst)
-	return d.Map() == Map0F && d.Opcode() == 0x05
-}
-
-func chooseBranch(c choice, inst *decode.Inst, opt *relocate.Options) choice {
-	c.form, c.note, c.action = formBranch, &noteBranch, relocate.Rebased
+func chooseBranch(s *relocate.Step, p *relocate.Plan) {
+	inst := &s.Inst
+	form, note := formBranch, &noteBranch
 	near, far := jumpNear, jumpFar
 	switch branchKindOf(inst) {
 	case kindCall:
-		c.form, c.note = formCall, &noteCall
-		near, far = pushSize(inst.Next())+near, pushSize(inst.Next())+far
+		form, note = formCall, callNote(inst, p)
+		push := pushSize(inst.Next())
+		near, far = push+near, push+far
 	case kindCond:
-		near, far = jccNear, 2+far
+		near, far = jccNear, jccShort+far
 	case kindLoop:
-		over := overShort + DetailOf(inst).addressSizeBytes()
-		c.note = &noteLoop
+		over := loopSize(inst) + jumpShort
+		note = &noteLoop
 		near, far = over+near, over+far
 	case kindXbegin:
-		near, far = xbeginSize, xbeginSize+2+far
+		near, far = xbeginSize, xbeginSize+jumpShort+far
 	}
-	if near > int(inst.Len) || opt.Reach == relocate.Far {
-		c.action = relocate.Expanded
+	setForm(s, form, noRegister, note)
+	reach := p.Options.Reach
+	if p.Inside(inst.Target) {
+		reach = relocate.Near
 	}
-	c.min, c.max = byReach(opt, near, far)
-	return c
+	setSize(s, reach, near, far)
 }
 
-// byReach returns the bounds of a form's size.
-func byReach(opt *relocate.Options, near, far int) (least, most int) {
-	switch opt.Reach {
-	case relocate.Near:
-		return near, near
-	case relocate.Far:
-		// A branch to within the region stays near.
-		return min(near, far), max(near, far)
+// loopSize is the size of a branch of kind kindLoop.
+func loopSize(inst *decode.Inst) int {
+	if DetailOf(inst).addressIs32() {
+		return 3
 	}
-	return min(near, far), max(near, far)
+	return 2
 }
 
-// chooseAddress returns the form of lea.
-func chooseAddress(c choice, inst *decode.Inst, opt *relocate.Options) choice {
-	c.form, c.note, c.action = formAddress, &noteAddress, relocate.Rebased
-	if opt.Reach == relocate.Far {
-		c.action = relocate.Expanded
+// callNote warns of a call that returns to what a detour takes the place of.
+func callNote(inst *decode.Inst, p *relocate.Plan) *relocate.Note {
+	if p.Inside(inst.Next()) {
+		return &noteCallInside
 	}
-	c.min, c.max = byReach(opt, int(inst.Len), constantSize(inst))
-	return c
+	return &noteCall
 }
 
-func chooseMemory(c choice, inst *decode.Inst, opt *relocate.Options) (choice, error) {
-	d := DetailOf(inst)
-	c.form, c.note, c.action = formRebase, &noteRebase, relocate.Rebased
-	if opt.Reach == relocate.Near || d.Prefixes()&Prefix67 != 0 {
-		return c, nil // under 67 every displacement reaches: the sum is cut to 32 bits
+func chooseAddress(s *relocate.Step, opt *relocate.Options) {
+	setForm(s, formConstant, noRegister, &noteAddress)
+	setOperandSize(s, opt, int(s.Inst.Len))
+}
+
+// setOperandSize sets the bounds of an instruction with a RIP-relative operand.
+// near is the size of the form with a displacement.
+func setOperandSize(s *relocate.Step, opt *relocate.Options, near int) {
+	if alwaysReaches(&s.Inst) || formOf(s) == formRebase || opt.Reach == relocate.Near {
+		setSize(s, relocate.Near, near, near)
+		return
 	}
-	if opt.Reach == relocate.Far {
-		c.action = relocate.Expanded
+	var code [farMax]byte
+	setSize(s, opt.Reach, near, len(appendFarOperand(code[:0], s, opt)))
+}
+
+// alwaysReaches reports whether a displacement of 32 bits reaches the operand
+// from everywhere: the sum with the instruction pointer is cut to 32 bits.
+func alwaysReaches(inst *decode.Inst) bool { return DetailOf(inst).addressIs32() }
+
+func chooseMemory(s *relocate.Step, opt *relocate.Options) *classify.Rule {
+	form, scratch, rule := formRebase, byte(noRegister), (*classify.Rule)(nil)
+	if opt.Reach != relocate.Near && !alwaysReaches(&s.Inst) {
+		form, scratch, rule = farForm(&s.Inst, opt)
 	}
-	far, rule := farMemory(&c, inst, opt)
 	if rule != nil {
 		if opt.Reach == relocate.Far {
-			return c, relocate.Refuse(rule, inst.Addr)
+			return rule
 		}
-		c.form, c.scratch = formRebase, noRegister
-		return c, nil
+		form, scratch = formRebase, noRegister
 	}
-	c.min, c.max = byReach(opt, c.min, far)
-	return c, nil
+	setForm(s, form, scratch, &noteRebase)
+	if form == formBase {
+		s.Clobbers = clobbered(&s.Inst, scratch)
+	}
+	setOperandSize(s, opt, int(s.Inst.Len))
+	return nil
 }
 
-// farMemory fills in the far form of an instruction with a RIP-relative
-// operand and returns its size, or the rule that there is none.
-func farMemory(c *choice, inst *decode.Inst, opt *relocate.Options) (size int, rule *classify.Rule) {
-	d := DetailOf(inst)
-	if opt.Scratch == relocate.ScratchNone {
-		return 0, &ruleMoveScratch
+// clobbered is the set of registers that a form changes though the instruction
+// does not.
+func clobbered(inst *decode.Inst, scratch byte) uint64 {
+	if DetailOf(inst).loadsAll() && DetailOf(inst).register() == scratch {
+		return 0
 	}
-	switch {
-	case d.isPush(), d.isPop():
-		if d.Prefixes()&Prefix66 != 0 || opt.Scratch != relocate.ScratchStack {
-			return 0, &ruleMoveStackPointer
-		}
-		c.form, c.scratch = formPush, RSI
-		if d.isPop() {
-			c.form = formPop
-			return popFarSize(opt), nil
-		}
-		return pushFarSize, nil
-	case inst.Flow == decode.FlowJumpIndirect:
-		if opt.Scratch != relocate.ScratchStack {
-			return 0, &ruleMoveScratch
-		}
-		c.form, c.scratch = formThrough, RSI
-		return throughSize(opt), nil
-	}
-	c.scratch = scratchFor(opt, d)
-	switch {
-	case c.scratch == noRegister:
-		return 0, &ruleMoveScratch
-	case d.usesStackPointer():
-		if d.Encoding() != EncLegacy || c.scratch != RSI || opt.Scratch != relocate.ScratchStack {
-			return 0, &ruleMoveStackPointer
-		}
-		return stackOperandSize(inst, opt), nil
-	}
-	size = int(inst.Len) + movabsSize
-	if opt.Scratch == relocate.ScratchStack {
-		size += 2 + redZoneSize(opt)
-	}
-	return size, nil
+	return 1 << scratch
 }
 
-// chooseIndirect returns the form of an indirect call.
-func chooseIndirect(c choice, inst *decode.Inst, opt *relocate.Options) (choice, error) {
-	d := DetailOf(inst)
-	if d.Opcode() != 0xff || d.Map() != MapOneByte || d.Reg() != 2 {
-		return c, relocate.Refuse(&ruleMoveFar, inst.Addr)
+// farForm returns the form of an instruction whose operand is out of reach, or
+// the rule that there is none.
+func farForm(inst *decode.Inst, opt *relocate.Options) (moveForm, byte, *classify.Rule) {
+	if r := freeRegister(inst, opt); r != noRegister {
+		return formBase, r, nil
 	}
-	c.form, c.note, c.action = formCallReg, &noteCall, relocate.Expanded
-	push := pushSize(inst.Next())
-	c.min, c.max = push+int(inst.Len), push+int(inst.Len)
+	if opt.Scratch != relocate.ScratchStack {
+		return 0, noRegister, &ruleMoveScratch
+	}
+	d := DetailOf(inst)
 	switch {
+	case d.isGroup5(group5Push):
+		return formPush, RSI, nil
+	case d.isPop():
+		return formPop, RSI, nil
+	case d.isGroup5(group5Jump):
+		return formJumpThrough, RSI, nil
+	case d.isGroup5(group5FarJump):
+		return 0, noRegister, &ruleMoveFarJump
+	case !d.usesStackPointer():
+		return formSavedBase, baseRegister(inst, savedRegisters), nil
+	case d.Encoding() == EncLegacy || d.Encoding() == EncREX2:
+		return formStackPointer, RSI, nil
+	}
+	return 0, noRegister, &ruleMoveStackPointer
+}
+
+func chooseIndirectCall(s *relocate.Step, p *relocate.Plan) *classify.Rule {
+	inst, opt := &s.Inst, &p.Options
+	switch d := DetailOf(inst); {
+	case !d.isGroup5(group5Call):
+		return &ruleMoveFarCall
 	case inst.PCRel.Kind != decode.PCRelNone:
-		if opt.Reach == relocate.Near || d.Prefixes()&Prefix67 != 0 {
-			return c, nil
-		}
-		if opt.Scratch == relocate.ScratchStack {
-			c.scratch = RSI
-			c.min, c.max = byReach(opt, c.max, push+throughSize(opt))
-		} else if opt.Reach == relocate.Far {
-			return c, relocate.Refuse(&ruleMoveScratch, inst.Addr)
-		}
-	case readsPushed(inst) || d.callsStackPointer():
-		if opt.Scratch != relocate.ScratchStack {
-			return c, relocate.Refuse(&ruleMoveScratch, inst.Addr)
-		}
-		c.form, c.note, c.scratch = formThrough, &noteIndirect, RSI
-		c.min = throughCallSize(inst, opt)
-		c.max = c.min
-	case d.baseIsStackPointer(inst):
-		c.max += 5 // a longer displacement, with a SIB byte
+		return chooseRIPCall(s, p)
+	case d.Mod() == 3 && d.RM() == RSP && d.B()|d.B4() == 0, baseIsStackPointer(inst) && !movesWithStack(inst):
+		setForm(s, formCallThrough, noRegister, &noteThrough)
+	default:
+		setForm(s, formCallOperand, noRegister, callNote(inst, p))
 	}
-	return c, nil
+	var code [farMax]byte
+	size := len(appendCallIndirect(code[:0], s, opt))
+	setSize(s, relocate.Far, size, size)
+	return nil
 }
 
-// redZoneSize is the size of what steps over the red zone and back.
-func redZoneSize(opt *relocate.Options) int {
-	if keepsRedZone(opt) {
-		return redZoneDown + redZoneUp
+// chooseRIPCall is chooseIndirectCall for a RIP-relative operand.
+func chooseRIPCall(s *relocate.Step, p *relocate.Plan) *classify.Rule {
+	inst, opt := &s.Inst, &p.Options
+	form, scratch := formRebase, byte(noRegister)
+	if opt.Reach != relocate.Near && !alwaysReaches(inst) {
+		scratch = freeRegister(inst, opt)
+		switch {
+		case scratch != noRegister:
+			form, s.Clobbers = formCallOperand, 1<<scratch
+		case opt.Scratch == relocate.ScratchStack:
+			form, scratch = formCallThrough, RSI
+		case opt.Reach == relocate.Far:
+			return &ruleMoveScratch
+		}
 	}
-	return 0
+	setForm(s, form, scratch, callNote(inst, p))
+	setOperandSize(s, opt, pushSize(inst.Next())+int(inst.Len))
+	return nil
 }
 
-func keepsRedZone(opt *relocate.Options) bool { return !opt.NoRedZone && !opt.Kernel }
+// movesWithStack reports whether an operand based on rsp can be found again
+// after a push of 8 bytes, which must not overwrite it.
+func movesWithStack(inst *decode.Inst) bool {
+	disp := displacement(inst)
+	return disp <= math.MaxInt32-wordSize && (disp <= -2*wordSize || disp >= 0 || hasIndex(inst))
+}
 
-// scratchFor returns a register that can be the base of the operand. On the
-// stack it is rsi, rdi or rbp, which no instruction with a memory operand uses
-// without naming them; at most two registers are named beside the operand.
-// Given registers are dead, so that no instruction uses them without naming
-// them either.
-func scratchFor(opt *relocate.Options, d Detail) uint8 {
-	candidates := uint32(1<<RSI | 1<<RDI | 1<<RBP)
-	if opt.Scratch == relocate.ScratchGiven {
-		candidates = opt.Registers
+// The registers that are saved to be used. No instruction with an operand in
+// memory uses them without naming them, and it names at most two.
+const savedRegisters = 1<<RSI | 1<<RDI | 1<<RBP
+
+// freeRegister returns a base register that need not be saved: one that a load
+// overwrites anyway, or one that the caller knows to be dead.
+func freeRegister(inst *decode.Inst, opt *relocate.Options) byte {
+	d := DetailOf(inst)
+	if r := d.register(); d.loadsAll() && r < 16 && r&7 != RSP {
+		return r
 	}
-	// Register numbers that a base without a SIB byte cannot have, or that
-	// need a bit which the encoding lacks.
-	candidates &^= 1<<RSP | 1<<R12
-	if d.Encoding() == EncVEX2 || d.Encoding() == EncLegacy && !d.HasREX() {
-		candidates &= 0xff
+	if dead := opt.Dead(); dead != 0 {
+		return baseRegister(inst, dead)
 	}
-	for _, r := range scratchOrder {
-		if candidates>>r&1 != 0 && r&7 != d.Reg() && r&7 != d.VVVV()&7 {
+	return noRegister
+}
+
+// Base registers, those last that instructions use without naming them. rsp and
+// r12 cannot be a base without a SIB byte.
+var baseOrder = [...]byte{RSI, RDI, RBP, R8, R9, R10, R11, R13, R14, R15, RBX, RAX, RCX, RDX}
+
+// baseRegister returns one of a set of registers that can be the base of the
+// operand. The upper ones may need a byte more for a prefix.
+func baseRegister(inst *decode.Inst, set uint32) byte {
+	d := DetailOf(inst)
+	for _, r := range baseOrder {
+		if set>>r&1 == 0 || d.names(r) {
+			continue
+		}
+		if r < R8 || d.hasBaseBit() || inst.Len < maxLen && !d.highByte() {
 			return r
 		}
 	}
 	return noRegister
 }
-
-var scratchOrder = [...]uint8{RSI, RDI, RBP, RAX, RCX, RDX, RBX, R8, R9, R10, R11, R13, R14, R15}
