@@ -111,7 +111,7 @@ func TestUsageErrors(t *testing.T) {
 		{"explain testdata/amd64.elf vectros", "similar: vectors"},
 		{"explain testdata/amd64.elf 0x10", "0x10 is not in text"},
 		{"explain testdata/amd64.elf message", "message is not in text"},
-		{"explain testdata/amd64.elf 0xzz", "not a place"},
+		{"explain testdata/amd64.elf 0xzz", `"0xzz"`},
 		{"explain testdata/amd64.elf file:0xffffff", "file:0xffffff"},
 		{"explain testdata/arm64.elf arm64.s:9", "arm64.s:9"},
 		{"explain --context -1 testdata/amd64.elf main", "--context"},
