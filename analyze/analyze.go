@@ -38,6 +38,9 @@ type Analysis struct {
 	Image   *image.Image
 	ISA     arch.ISA
 	Profile classify.Profile
+	// Extent is how the profile counts functions: a kernel's own go on to the
+	// next symbol.
+	Extent image.Extent
 
 	functions []image.Function
 	marks     *place.Index
@@ -60,13 +63,12 @@ func New(img *image.Image, opt Options) (*Analysis, error) {
 		return nil, &ProfileError{opt.Profile}
 	}
 	a := &Analysis{Image: img, ISA: isa, Profile: profile, workers: opt.Workers}
-	extent := image.ExtentSymbol
 	if opt.Profile == classify.Linux612 {
-		extent = image.ExtentNext
+		a.Extent = image.ExtentNext
 	}
 	var g errgroup.Group
 	g.Go(func() (err error) {
-		a.functions, err = img.Functions(extent)
+		a.functions, err = img.Functions(a.Extent)
 		return err
 	})
 	g.Go(func() error {

@@ -181,6 +181,7 @@ func TestSummaryCountsEveryInstructionOnce(t *testing.T) {
 		s := analyze.Summarize(a.Judge(f))
 		total.Merge(&s)
 	}
+	total.Rank()
 	reasons := 0
 	for i, r := range total.Reasons {
 		reasons += r.Count

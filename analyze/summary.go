@@ -34,7 +34,7 @@ func Summarize(r *Result) Summary {
 	for i := range r.Verdicts {
 		s.add(&r.Insts[i], &r.Verdicts[i])
 	}
-	s.sortReasons()
+	s.Rank()
 	return s
 }
 
@@ -76,7 +76,7 @@ func (s *Summary) reason(rule *classify.Rule, n int) {
 	s.Reasons = append(s.Reasons, Reason{rule, n})
 }
 
-// Merge adds the counts of o to s.
+// Merge adds the counts of o to s. Rank has to follow the last one.
 func (s *Summary) Merge(o *Summary) {
 	s.Insts += o.Insts
 	s.Invalid += o.Invalid
@@ -90,11 +90,10 @@ func (s *Summary) Merge(o *Summary) {
 	for _, r := range o.Reasons {
 		s.reason(r.Rule, r.Count)
 	}
-	s.sortReasons()
 }
 
-// sortReasons puts the most frequent reason first, equal ones by rule id.
-func (s *Summary) sortReasons() {
+// Rank puts the most frequent reason first, equally frequent ones by rule id.
+func (s *Summary) Rank() {
 	slices.SortFunc(s.Reasons, func(a, b Reason) int {
 		if a.Count != b.Count {
 			return b.Count - a.Count

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"xol/analyze"
-	"xol/classify"
 	"xol/image"
 )
 
@@ -133,40 +132,13 @@ func (a *app) analyzeFunctions(list listing, file *analyzedFile, functions []ima
 	fa := &fileAnalysis{file: file, list: list, bar: a.newProgress(file.path, int64(textSize(functions)))}
 	defer fa.bar.finish()
 	list.begin(file)
-	err := fa.run(functions)
+	err := analyze.Each(context.Background(), file.Analysis, functions, fa.judged, fa.add)
+	fa.totals.Rank()
 	list.end(file, &fa.totals)
 	if err == nil {
 		err = fa.unreadable
 	}
 	return err
-}
-
-// largeFunction is the size in bytes from which the rows of a function's
-// instructions are not kept until it is their turn. A kernel has functions with
-// a megabyte of padding, an instruction a byte.
-const largeFunction = 256 << 10
-
-// run judges the functions in parallel, but for the large ones.
-func (fa *fileAnalysis) run(functions []image.Function) error {
-	for len(functions) > 0 {
-		n := slices.IndexFunc(functions, func(f image.Function) bool {
-			return fa.list.rowPerInsn() && f.Size >= largeFunction
-		})
-		if n < 0 {
-			n = len(functions)
-		}
-		err := analyze.Each(context.Background(), fa.file.Analysis, functions[:n], fa.judged, fa.add)
-		if err != nil {
-			return err
-		}
-		if functions = functions[n:]; len(functions) > 0 {
-			if err := fa.large(functions[0]); err != nil {
-				return err
-			}
-			functions = functions[1:]
-		}
-	}
-	return nil
 }
 
 // judged is what becomes of a function: its rows, and what they add to the
@@ -193,21 +165,6 @@ func (fa *fileAnalysis) add(j judged) error {
 	return fa.list.write(j.rows)
 }
 
-// large judges a large function and writes its rows piece by piece.
-func (fa *fileAnalysis) large(f image.Function) error {
-	const piece = 1024
-	r := fa.file.Judge(f)
-	s := analyze.Summarize(r)
-	err := fa.add(judged{nil, f.Size, s, r.Err})
-	part := *r
-	for i := 0; i < len(r.Insts) && err == nil; i += piece {
-		end := min(i+piece, len(r.Insts))
-		part.Insts, part.Verdicts = r.Insts[i:end], r.Verdicts[i:end]
-		err = fa.list.write(fa.list.encode(fa.file, &part, &s))
-	}
-	return err
-}
-
 // selectFunctions returns the functions that match any of the patterns, all of
 // them where there are none, sorted by address; and an error for each pattern
 // that matches none.
@@ -215,12 +172,8 @@ func selectFunctions(an *analyze.Analysis, patterns []string) (selected []image.
 	if len(patterns) == 0 {
 		return an.Functions(), nil
 	}
-	extent := image.ExtentSymbol
-	if an.Profile.Name() == classify.Linux612 {
-		extent = image.ExtentNext
-	}
 	for _, pattern := range patterns {
-		matches, err := an.Image.Match(extent, pattern)
+		matches, err := an.Image.Match(an.Extent, pattern)
 		if err != nil {
 			missing = append(missing, err)
 		}

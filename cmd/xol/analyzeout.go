@@ -13,9 +13,6 @@ import (
 // then the rows, then end; close comes last of all.
 type listing interface {
 	begin(*analyzedFile)
-	// rowPerInsn says whether a function has a row for each instruction
-	// rather than one for all.
-	rowPerInsn() bool
 	// encode returns the rows of one function. It may be called concurrently.
 	encode(*analyzedFile, *analyze.Result, *analyze.Summary) []byte
 	write(rows []byte) error

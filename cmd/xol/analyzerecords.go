@@ -27,7 +27,6 @@ func newInsnRecords(w *bufio.Writer, format string, several bool) *insnRecords {
 	return l
 }
 
-func (l *insnRecords) rowPerInsn() bool           { return true }
 func (l *insnRecords) begin(*analyzedFile)        {}
 func (l *insnRecords) end(*analyzedFile, *totals) {}
 
@@ -112,8 +111,6 @@ func (l *functionRecords) begin(file *analyzedFile) {
 		l.stream = newStream(l.w, l.format, string(head.buf)+"[", "\n]", nil)
 	}
 }
-
-func (l *functionRecords) rowPerInsn() bool { return false }
 
 // fields encodes which file was analyzed, and how.
 func (f *analyzedFile) fields(r *records) {

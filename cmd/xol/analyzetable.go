@@ -61,8 +61,6 @@ func (l *tableListing) begin(file *analyzedFile) {
 	l.w.Write(t.buf)
 }
 
-func (l *tableListing) rowPerInsn() bool { return l.insns }
-
 func (l *tableListing) encode(file *analyzedFile, res *analyze.Result, s *analyze.Summary) []byte {
 	const functionRow, insnRow = 192, 144 // bytes, about
 	t := &table{palette: l.palette}

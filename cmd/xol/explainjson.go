@@ -52,19 +52,20 @@ type (
 		Width  int     `json:"width"`
 	}
 	answerJSON struct {
-		Profile  string   `json:"profile"`
-		Probe    string   `json:"probe"`
-		Errno    int      `json:"errno"`
-		Rule     string   `json:"rule"`
-		Reason   string   `json:"reason"`
-		Exec     string   `json:"exec"`
-		Boost    bool     `json:"boost"`
-		Emulator string   `json:"emulator,omitempty"`
-		MovedTo  *address `json:"moved_to,omitempty"`
-		Culprit  *address `json:"culprit,omitempty"`
-		Remedy   string   `json:"remedy,omitempty"`
-		Instead  *address `json:"instead,omitempty"`
-		Hazard   string   `json:"hazard"`
+		Profile  string    `json:"profile"`
+		Probe    string    `json:"probe"`
+		Errno    int       `json:"errno"`
+		Rule     string    `json:"rule"`
+		Reason   string    `json:"reason"`
+		Exec     string    `json:"exec"`
+		Boost    bool      `json:"boost"`
+		Emulator string    `json:"emulator,omitempty"`
+		MovedTo  *address  `json:"moved_to,omitempty"`
+		Culprit  *address  `json:"culprit,omitempty"`
+		Remedy   string    `json:"remedy,omitempty"`
+		Instead  *address  `json:"instead,omitempty"`
+		Hazard   string    `json:"hazard"`
+		Slot     *slotJSON `json:"slot,omitempty"`
 	}
 )
 
@@ -104,7 +105,11 @@ func (e *explanation) writeJSON(w io.Writer, context int) error {
 		out.Inside = e.addr - insts[asked].Addr
 	}
 	for i := range e.answers {
-		out.Profiles = append(out.Profiles, e.answers[i].json())
+		answer := e.answers[i].json()
+		if s, ok := e.answers[i].slot(e.addr); ok {
+			answer.Slot = newSlotJSON(s)
+		}
+		out.Profiles = append(out.Profiles, answer)
 	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)

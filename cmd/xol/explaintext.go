@@ -28,6 +28,9 @@ func (e *explanation) writeText(w *bufio.Writer, p palette, context int) {
 		t.end()
 		e.paragraph(t, &e.answers[i], width)
 	}
+	if s, ok := e.answers[0].slot(e.addr); ok {
+		writeSlot(t, s)
+	}
 	w.Write(t.buf)
 }
 
