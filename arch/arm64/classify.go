@@ -47,6 +47,7 @@ func (p isaProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Ve
 	dst, verdicts := extend(dst, len(f.Insts))
 	for i := range f.Insts {
 		p.judge(&verdicts[i], &f.Insts[i])
+		followPACM(&verdicts[i], f.Insts, i)
 	}
 	eachSequence(f.Insts, func(s sequence) {
 		for i := s.first + 1; i <= s.last; i++ {
@@ -90,6 +91,7 @@ func (p isaProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
 		return classify.Verdict{Rule: &isaRules[isaMisaligned], Culprit: inst.Addr, Instead: inst.Addr}
 	}
 	p.judge(&v, inst)
+	followPACM(&v, f.Insts, i)
 	if s, ok := sequenceAt(f.Insts, i); ok && v.OK() && i > s.first {
 		v = s.isaVerdict(f.Insts)
 	}
@@ -126,8 +128,12 @@ func (isaProfile) judge(v *classify.Verdict, inst *decode.Inst) {
 		return
 	}
 	switch OpOf(inst) {
+	case OpOther:
+		v.Exec, v.Boost = classify.ExecSlot, true
 	case OpBRK:
 		v.Rule = &isaRules[isaBreakpoint]
+	case OpStoreExclusive:
+		v.Rule = &isaRules[isaExclusive] // wherever its load-exclusive is
 	case OpMOPSPrologue, OpMOPSMain, OpMOPSEpilogue:
 		v.Rule = &isaRules[isaMemoryCopy]
 	case OpSignPC, OpSignPCLandingPad, OpAuthPC, OpReturnAuthPC:
@@ -136,6 +142,17 @@ func (isaProfile) judge(v *classify.Verdict, inst *decode.Inst) {
 		v.Exec, v.Emulator = classify.ExecEmulate, "trap"
 	default:
 		v.Exec, v.Boost = classify.ExecSlot, true
+		if WordOf(inst) == hintPACM {
+			*v = classify.Refuse(&isaRules[isaModifier])
+		}
+	}
+}
+
+// followPACM refuses instruction i if pacm in front of it makes it sign or
+// authenticate with its own address.
+func followPACM(v *classify.Verdict, insts []decode.Inst, i int) {
+	if i > 0 && v.OK() && WordOf(&insts[i-1]) == hintPACM {
+		*v = classify.Verdict{Rule: &isaRules[isaModifier], Culprit: insts[i-1].Addr}
 	}
 }
 
@@ -157,7 +174,8 @@ func isaPatchVerdict(m place.Mark) classify.Verdict {
 }
 
 // sequence is a run of instructions from a load-exclusive to its
-// store-exclusive, as indices of the first and last one.
+// store-exclusive, or to the clrex where the store is not wanted, as indices of
+// the first and last one.
 type sequence struct{ first, last int }
 
 // isaVerdict refuses what stands behind the first instruction of s.
@@ -177,17 +195,14 @@ func eachSequence(insts []decode.Inst, visit func(sequence)) {
 		case inst.Has(decode.LoadExclusive):
 			open = i
 		case open == none:
-		case inst.Has(decode.StoreExclusive):
+		case inst.Has(decode.StoreExclusive), OpOf(inst) == OpCLREX:
 			visit(sequence{first: open, last: i})
 			open = none
-		case isClearExclusive(word(inst)) || endsPath(inst):
+		case endsPath(inst):
 			open = none
 		}
 	}
 }
-
-// isClearExclusive recognises clrex.
-func isClearExclusive(w uint32) bool { return w&^0xf00 == 0xd503305f }
 
 // sequenceAt returns the sequence that instruction i belongs to.
 func sequenceAt(insts []decode.Inst, i int) (found sequence, ok bool) {

@@ -59,7 +59,7 @@ var isaRules = [...]classify.Rule{
 	},
 	isaModifier: {
 		ID:     "arm64/pc-modifier",
-		Reason: "this signs or authenticates an address with its own as a modifier, and would do it differently elsewhere",
+		Reason: "this signs or authenticates with an instruction's address as a modifier, and would do it differently elsewhere",
 		Remedy: "probe the instruction before or behind it",
 	},
 	isaData: {
@@ -198,13 +198,28 @@ func answer(v *classify.Verdict, rules []classify.Rule, rule uint8, simulator st
 		v.Exec, v.Emulator = classify.ExecEmulate, simulator
 	default:
 		v.Exec = classify.ExecSlot
-		switch OpOf(inst) {
-		case OpLoadLiteralSIMD:
-			v.Hazard = &hazards[hazardLiteral]
-		case OpSignPC, OpSignPCLandingPad, OpAuthPC, OpReturnAuthPC:
-			v.Hazard = &hazards[hazardModifier]
+		if op := OpOf(inst); op != OpOther {
+			v.Hazard = slotHazard(op)
 		}
 	}
+}
+
+// slotHazard returns what goes wrong when an instruction runs in a slot with a
+// breakpoint behind it; nil where nothing does.
+func slotHazard(op Op) *classify.Hazard {
+	switch op {
+	case OpLoadLiteralSIMD:
+		return &hazards[hazardLiteral]
+	case OpSignPC, OpSignPCLandingPad, OpAuthPC, OpReturnAuthPC:
+		return &hazards[hazardModifier]
+	case OpCompareRegsBranch, OpRETAuth, OpERET, OpTriggerExit:
+		return &hazards[hazardLeavesSlot]
+	case OpLoadExclusive, OpStoreExclusive:
+		return &hazards[hazardExclusive]
+	case OpMOPSPrologue, OpMOPSMain, OpMOPSEpilogue:
+		return &hazards[hazardMemoryCopy]
+	}
+	return nil
 }
 
 var kprobeRules = [kprobeRuleCount]classify.Rule{
@@ -372,6 +387,8 @@ const (
 	hazardLiteral
 	hazardModifier
 	hazardExclusive
+	hazardLeavesSlot
+	hazardMemoryCopy
 )
 
 var hazards = [...]classify.Hazard{
@@ -386,5 +403,13 @@ var hazards = [...]classify.Hazard{
 	hazardExclusive: {
 		ID:   "arm64/exclusive-lost",
 		Text: "the exceptions of the breakpoint and of the step clear the exclusive monitor, so that the store-exclusive fails and the sequence is repeated forever",
+	},
+	hazardLeavesSlot: {
+		ID:   "arm64/leaves-slot",
+		Text: "the kernel does not know this branch and runs it in the slot, which it leaves without reaching the breakpoint there; a relative target is counted from the slot",
+	},
+	hazardMemoryCopy: {
+		ID:   "arm64/memory-copy-split",
+		Text: "the kernel does not know this part of a memory set and runs it in the slot, where an exception cannot start the three parts over",
 	},
 }
