@@ -59,19 +59,19 @@ type row struct {
 }
 
 type tables struct {
-	lets      map[string]string
-	rows      []*row
-	operands  string // of the rows that follow
-	line      int
-	templates map[string]int
-	forms     []form
-	formIDs   map[form]int
-	sequences []int // of pieces, each ending in 0
-	pieces    []piece
-	pieceIDs  map[string]int
-	lists     [][]string
-	registers []systemName
-	ops       []systemName
+	lets       map[string]string
+	rows       []*row
+	operands   string // of the rows that follow
+	line       int
+	templates  map[string]int
+	forms      []form
+	formIDs    map[form]int
+	pieceLists []int // numbers of pieces, each list ending in 0
+	pieces     []piece
+	pieceIDs   map[string]int
+	lists      [][]string
+	registers  []systemName
+	ops        []systemName
 }
 
 // readLines calls parse for every line that is neither empty nor a comment.
@@ -614,7 +614,7 @@ const maxSegments = 3
 // A form is what to write for a row.
 type form struct {
 	name         string
-	template     int // its start in sequences
+	template     int // its start in pieceLists
 	cond, orElse int
 }
 
@@ -649,11 +649,11 @@ func (t *tables) compile(template string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %v", template, err)
 	}
-	t.templates[template] = len(t.sequences)
+	t.templates[template] = len(t.pieceLists)
 	for _, p := range pieces {
-		t.sequences = append(t.sequences, t.pieceID(p))
+		t.pieceLists = append(t.pieceLists, t.pieceID(p))
 	}
-	t.sequences = append(t.sequences, 0)
+	t.pieceLists = append(t.pieceLists, 0)
 	return nil
 }
 
@@ -852,8 +852,8 @@ func (t *tables) textSource() []byte {
 	for _, f := range t.forms {
 		fmt.Fprintf(&b, "{%q, %d, %d, %d},\n", f.name, f.template, f.cond, f.orElse)
 	}
-	b.WriteString("}\n\n// sequences are the pieces of forms, each sequence with a 0 at its end.\nvar sequences = [...]uint16{")
-	for i, id := range t.sequences {
+	b.WriteString("}\n\n// pieceLists are the numbers of the pieces of forms, each list with a 0 at its end.\nvar pieceLists = [...]uint16{")
+	for i, id := range t.pieceLists {
 		if i%16 == 0 {
 			b.WriteByte('\n')
 		}

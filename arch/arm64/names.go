@@ -9088,8 +9088,8 @@ var forms = [...]form{
 	{"ldr", 1197, 0, 0},
 }
 
-// sequences are the pieces of forms, each sequence with a 0 at its end.
-var sequences = [...]uint16{
+// pieceLists are the numbers of the pieces of forms, each list with a 0 at its end.
+var pieceLists = [...]uint16{
 	1, 2, 0, 3, 0, 4, 5, 0, 6, 7, 8, 9, 0, 4, 10, 11,
 	0, 12, 10, 11, 0, 13, 11, 0, 4, 11, 0, 14, 15, 0, 1, 15,
 	0, 14, 16, 8, 17, 0, 1, 16, 8, 18, 0, 14, 19, 20, 21, 0,

@@ -92,13 +92,13 @@ func (p *piece) raw(word uint32) (v uint64, width uint8) {
 }
 
 // form is a way to write an instruction: its name, or as much as is fixed, and
-// where the sequence of its pieces starts. If it has a condition that does not
+// where the list of its pieces starts. If it has a condition that does not
 // hold, the form orElse is used.
 type form struct {
-	name     string
-	sequence uint16
-	cond     uint8
-	orElse   uint16
+	name   string
+	pieces uint16
+	cond   uint8
+	orElse uint16
 }
 
 // Text returns the instruction in GNU assembler syntax, as GNU objdump 2.47
@@ -128,7 +128,7 @@ func appendText(b []byte, inst *decode.Inst, lookup decode.SymLookup) []byte {
 		f = &forms[f.orElse]
 	}
 	w.string(f.name)
-	w.sequence(sequences[f.sequence:])
+	w.pieces(pieceLists[f.pieces:])
 	return w.b
 }
 
@@ -161,8 +161,8 @@ func (w *writer) int(v int64) { w.b = strconv.AppendInt(w.b, v, 10) }
 
 func (w *writer) hex(v uint64) { w.b = appendHex(w.b, v) }
 
-// sequence writes pieces up to the 0 at their end.
-func (w *writer) sequence(ids []uint16) {
+// pieces writes the pieces of a list, up to the 0 at its end.
+func (w *writer) pieces(ids []uint16) {
 	for i := 0; ids[i] != 0; i++ {
 		p := &pieces[ids[i]]
 		if p.kind == pieceGroup {
