@@ -12,7 +12,6 @@ const (
 	insnB      = 18 << 26
 	insnNop    = 24 << 26
 	insnTrap   = 31<<26 | 31<<21 | 4<<1 // trap
-	insnSC     = 17<<26 | 2
 	insnADDI   = 14 << 26
 	insnADDIS  = 15 << 26
 	insnADDPC  = 19<<26 | 2<<1 // addpcis
@@ -39,21 +38,13 @@ const (
 // emitter writes the forms of one byte order.
 type emitter struct{ littleEndian bool }
 
-// emitters are the two that there are: a pointer to one is an interface's
-// value without allocation.
-var emitters = [...]emitter{{false}, {true}}
-
 // Encode writes the code of p; see relocate.Relocator.
 func (a ISA) Encode(dst []byte, p *relocate.Plan, to uint64) (int, error) {
-	e := &emitters[0]
-	if a.LittleEndian {
-		e = &emitters[1]
-	}
-	return relocate.Encode(e, dst, p, to)
+	return relocate.Encode(emitter{a.LittleEndian}, dst, p, to)
 }
 
 // Emit appends the form of s; see relocate.Emitter.
-func (e *emitter) Emit(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
+func (e emitter) Emit(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
 	switch formOf(s) {
 	case formBranch:
 		return e.branch(code, s, l)
@@ -74,7 +65,7 @@ func (e *emitter) Emit(code []byte, s *relocate.Step, l *relocate.Layout) ([]byt
 }
 
 // Back appends the way back; see relocate.Emitter.
-func (e *emitter) Back(code []byte, next uint64, l *relocate.Layout) ([]byte, error) {
+func (e emitter) Back(code []byte, next uint64, l *relocate.Layout) ([]byte, error) {
 	opt := &l.Plan.Options
 	if opt.Back == relocate.BackBreakpoint {
 		return e.put(code, insnTrap), nil
@@ -98,7 +89,7 @@ func outOfRange(code []byte, s *relocate.Step, target uint64, l *relocate.Layout
 	return &relocate.RangeError{Addr: s.Inst.Addr, Target: target, At: l.At(code)}
 }
 
-func (e *emitter) put(code []byte, word uint32) []byte {
+func (e emitter) put(code []byte, word uint32) []byte {
 	if e.littleEndian {
 		return binary.LittleEndian.AppendUint32(code, word)
 	}
@@ -106,12 +97,12 @@ func (e *emitter) put(code []byte, word uint32) []byte {
 }
 
 // putPrefixed appends a prefixed instruction, which must be aligned.
-func (e *emitter) putPrefixed(code []byte, insn uint64) []byte {
+func (e emitter) putPrefixed(code []byte, insn uint64) []byte {
 	return e.put(e.put(code, uint32(insn>>32)), uint32(insn))
 }
 
 // align appends a nop where a prefixed instruction would cross a line's end.
-func (e *emitter) align(code []byte, l *relocate.Layout) []byte {
+func (e emitter) align(code []byte, l *relocate.Layout) []byte {
 	if l.At(code)%lineSize == lineSize-wordSize {
 		return e.put(code, insnNop)
 	}
@@ -142,7 +133,7 @@ func oneIf(v uint64) int {
 }
 
 // constant appends instructions that load r with v.
-func (e *emitter) constant(code []byte, r uint8, v uint64) []byte {
+func (e emitter) constant(code []byte, r uint8, v uint64) []byte {
 	rt := uint32(r) << 21
 	same := rt | uint32(r)<<16
 	switch {
@@ -186,12 +177,12 @@ func frameOf(opt *relocate.Options) uint32 {
 }
 
 // inFrame appends a load or store of r at an offset in the frame.
-func (e *emitter) inFrame(code []byte, insn uint32, r uint8, offset uint32) []byte {
+func (e emitter) inFrame(code []byte, insn uint32, r uint8, offset uint32) []byte {
 	return e.put(code, insn|uint32(r)<<21|stackPointer<<16|offset)
 }
 
 // save makes a frame and keeps r in it, where r is live.
-func (e *emitter) save(code []byte, r scratch, l *relocate.Layout) []byte {
+func (e emitter) save(code []byte, r scratch, l *relocate.Layout) []byte {
 	if !r.saved {
 		return code
 	}
@@ -199,7 +190,7 @@ func (e *emitter) save(code []byte, r scratch, l *relocate.Layout) []byte {
 	return e.inFrame(code, insnSTD, r.reg, frameSaved)
 }
 
-func (e *emitter) restore(code []byte, r scratch, l *relocate.Layout) []byte {
+func (e emitter) restore(code []byte, r scratch, l *relocate.Layout) []byte {
 	if !r.saved {
 		return code
 	}
@@ -208,7 +199,7 @@ func (e *emitter) restore(code []byte, r scratch, l *relocate.Layout) []byte {
 }
 
 // restoreTo is restore, with r1 becoming the value of r instead.
-func (e *emitter) restoreTo(code []byte, r scratch) []byte {
+func (e emitter) restoreTo(code []byte, r scratch) []byte {
 	if !r.saved {
 		return e.put(code, insnMR|uint32(r.reg)<<21|stackPointer<<16|uint32(r.reg)<<11)
 	}
@@ -218,17 +209,17 @@ func (e *emitter) restoreTo(code []byte, r scratch) []byte {
 }
 
 // moveSPR appends mtspr or mfspr.
-func (e *emitter) moveSPR(code []byte, insn uint32, r scratch, spr uint32) []byte {
+func (e emitter) moveSPR(code []byte, insn uint32, r scratch, spr uint32) []byte {
 	return e.put(code, insn|uint32(r.reg)<<21|spr&31<<16|spr>>5<<11)
 }
 
 // set appends instructions that load a special register with v by way of r.
-func (e *emitter) set(code []byte, r scratch, spr uint32, v uint64) []byte {
+func (e emitter) set(code []byte, r scratch, spr uint32, v uint64) []byte {
 	return e.moveSPR(e.constant(code, r.reg, v), insnMTSPR, r, spr)
 }
 
 // link appends instructions that load LR with the address behind s.
-func (e *emitter) link(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
+func (e emitter) link(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
 	r := scratchOf(s)
 	code = e.save(code, r, l)
 	code = e.set(code, r, sprLR, s.Inst.Next())
@@ -242,7 +233,7 @@ func reaches(disp int64, bits uint) bool { return disp>>(bits-1) == 0 || disp>>(
 func nearForms(l *relocate.Layout) bool { return l.Plan.Options.Reach != relocate.Far }
 
 // branch appends b or bc without link, LR being loaded first where it has one.
-func (e *emitter) branch(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
+func (e emitter) branch(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
 	inst := &s.Inst
 	near := code
 	if inst.Has(decode.Link) {
@@ -269,7 +260,7 @@ func (e *emitter) branch(code []byte, s *relocate.Step, l *relocate.Layout) ([]b
 
 // nearBranch appends b or bc with another displacement. Out of reach of bc, it
 // goes over a branch to b, so that CTR is decremented and tested once.
-func (e *emitter) nearBranch(code []byte, inst *decode.Inst, l *relocate.Layout) ([]byte, bool) {
+func (e emitter) nearBranch(code []byte, inst *decode.Inst, l *relocate.Layout) ([]byte, bool) {
 	disp := int64(l.Moved(inst.Target) - l.At(code))
 	conditional := inst.Has(decode.Conditional)
 	const shortDisplacement = 0xfffc
@@ -288,7 +279,7 @@ func (e *emitter) nearBranch(code []byte, inst *decode.Inst, l *relocate.Layout)
 }
 
 // farBranch appends bctar with the condition of b or bc.
-func (e *emitter) farBranch(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
+func (e emitter) farBranch(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
 	inst, r := &s.Inst, scratchOf(s)
 	code = e.save(code, r, l)
 	if inst.Has(decode.Link) {
@@ -305,7 +296,7 @@ func (e *emitter) farBranch(code []byte, s *relocate.Step, l *relocate.Layout) [
 
 // register appends bcctr or bctar behind what loads LR. The target of bclrl
 // goes from LR to TAR.
-func (e *emitter) register(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
+func (e emitter) register(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
 	word, r := WordOf(&s.Inst), scratchOf(s)
 	if OpOf(&s.Inst) != OpBranchLR {
 		return e.put(e.link(code, s, l), word&^linkBit)
@@ -325,7 +316,7 @@ func (e *emitter) register(code []byte, s *relocate.Step, l *relocate.Layout) []
 }
 
 // address appends addpcis or paddi with another displacement, or a constant.
-func (e *emitter) address(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
+func (e emitter) address(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
 	inst, r := &s.Inst, scratchOf(s)
 	if nearForms(l) {
 		if near, ok := e.nearAddress(code, inst, l); ok {
@@ -345,7 +336,7 @@ func (e *emitter) address(code []byte, s *relocate.Step, l *relocate.Layout) ([]
 
 // nearAddress appends paddi, or addpcis, behind which addi makes up for what is
 // not a multiple of 64 KiB where that is shorter than a constant.
-func (e *emitter) nearAddress(code []byte, inst *decode.Inst, l *relocate.Layout) ([]byte, bool) {
+func (e emitter) nearAddress(code []byte, inst *decode.Inst, l *relocate.Layout) ([]byte, bool) {
 	if inst.Len == prefixedSize {
 		code = e.align(code, l)
 		disp := int64(inst.Target - l.At(code))
@@ -375,7 +366,7 @@ func withDisplacement(insn uint64, disp int64) uint64 {
 
 // memory appends a prefixed load or store with another displacement, or with
 // its address in a register.
-func (e *emitter) memory(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
+func (e emitter) memory(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
 	inst, r, d := &s.Inst, scratchOf(s), dataOf(&s.Inst)
 	aligned := e.align(code, l)
 	if disp := int64(inst.Target - l.At(aligned)); reaches(disp, 34) && nearForms(l) {
@@ -400,7 +391,7 @@ func (e *emitter) memory(code []byte, s *relocate.Step, l *relocate.Layout) ([]b
 }
 
 // access appends a prefixed load or store of rt at the address in base.
-func (e *emitter) access(code []byte, inst *decode.Inst, rt, base uint8, l *relocate.Layout) []byte {
+func (e emitter) access(code []byte, inst *decode.Inst, rt, base uint8, l *relocate.Layout) []byte {
 	const (
 		relative = 1 << 52 // R
 		target   = 31 << 21
@@ -412,7 +403,7 @@ func (e *emitter) access(code []byte, inst *decode.Inst, rt, base uint8, l *relo
 // stackPointerAccess appends a load or store of r1 where the scratch register
 // is on the stack. A new value comes into r1 last; an old one is that of the
 // back chain.
-func (e *emitter) stackPointerAccess(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
+func (e emitter) stackPointerAccess(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
 	inst, r := &s.Inst, scratchOf(s)
 	code = e.save(code, r, l)
 	if dataOf(inst).load {

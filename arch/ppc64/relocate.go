@@ -255,10 +255,9 @@ func choose(inst *decode.Inst, p *relocate.Plan) (choice, *classify.Rule) {
 			return chooseRegister(c, inst, &p.Options)
 		}
 	case OpSyscall:
-		if WordOf(inst) == insnSC {
-			break
+		if isSCV(inst) {
+			return chooseSyscall(c, inst, &p.Options)
 		}
-		return chooseSyscall(c, inst, &p.Options)
 	case OpTrap:
 		return c, &ruleMoveTrap
 	case OpAddPCIS, OpPCAddress:
@@ -346,7 +345,10 @@ func chooseRegister(c choice, inst *decode.Inst, opt *relocate.Options) (choice,
 	return c, nil
 }
 
-// chooseSyscall is for scv, which leaves the address behind it in LR.
+// isSCV tells scv, which leaves the address behind it in LR, from sc.
+func isSCV(inst *decode.Inst) bool { return WordOf(inst)&3 == 1 }
+
+// chooseSyscall is for scv.
 func chooseSyscall(c choice, inst *decode.Inst, opt *relocate.Options) (choice, *classify.Rule) {
 	c.form, c.action, c.note = formSyscall, relocate.Expanded, &noteSyscall
 	if c.scratch = scratchFor(opt, 0); c.none() {
