@@ -69,6 +69,8 @@ const (
 	OpMOPSPrologue   // cpyp, cpyfp, setp, setgp, setgop
 	OpMOPSMain       // cpym, …
 	OpMOPSEpilogue   // cpye, …
+
+	opCount
 )
 
 // OpOf returns the class of an instruction that this package decoded.
@@ -128,7 +130,8 @@ const (
 	branchIf = decode.HasTarget | decode.Conditional
 )
 
-var classes = [...]class{
+// classes are indexed by Op, and hold nothing for those left out.
+var classes = [opCount]class{
 	OpADR:               {decode.FlowNone, decode.PCRelAddress, offset21, target},
 	OpADRP:              {decode.FlowNone, decode.PCRelAddress, offsetPages, target},
 	OpLoadLiteral:       {decode.FlowNone, decode.PCRelMemory, offset19, target},
@@ -172,7 +175,6 @@ var classes = [...]class{
 	OpPrivileged:      {props: decode.Privileged},
 	OpLoadExclusive:   {props: decode.LoadExclusive},
 	OpStoreExclusive:  {props: decode.StoreExclusive},
-	OpMOPSEpilogue:    {flow: decode.FlowNone},
 }
 
 // Decode decodes the instruction at code[0], which stands at addr, whatever the
@@ -216,8 +218,9 @@ func (ISA) Decode(inst *decode.Inst, code []byte, addr uint64) error {
 // of EL0 [Arm ARM, C5.1.3].
 const userOp1 = 3
 
-// find returns the leaf of a decision tree that holds word. Each entry says
-// where the next ones start and which bits select one of them; the tree starts
+// find returns the leaf of a decision tree that holds word. The upper 11 bits
+// select an entry behind root. Each entry says where the next ones start and
+// which bits select one of them: start<<12 | mask<<5 | shift; the tree starts
 // with the leaves, each of which leads to itself. Most words need one step or
 // two, so that the second comes without asking.
 func find(tree []uint32, root, word uint32) uint32 {

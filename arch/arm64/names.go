@@ -2,9 +2,10 @@
 
 package arm64
 
-// formTree is the decision tree from words to forms. Leaf 0 is no instruction.
+// formTreeRoot is the place of the root in formTree.
 const formTreeRoot = 4293
 
+// formTree is the decision tree from words to forms; leaf 0 is no instruction.
 var formTree = [...]uint32{
 	0, 4096, 8192, 12288, 16384, 20480, 24576, 28672, 32768, 36864, 40960, 45056,
 	49152, 53248, 57344, 61440, 65536, 69632, 73728, 77824, 81920, 86016, 90112, 94208,

@@ -56,9 +56,10 @@ var leafOps = [...]Op{
 	49: OpBL,
 }
 
-// opTree is the decision tree from words to leafOps.
+// opTreeRoot is the place of the root in opTree.
 const opTreeRoot = 50
 
+// opTree is the decision tree from words to leafOps.
 var opTree = [...]uint32{
 	0, 4096, 8192, 12288, 16384, 20480, 24576, 28672, 32768, 36864, 40960, 45056,
 	49152, 53248, 57344, 61440, 65536, 69632, 73728, 77824, 81920, 86016, 90112, 94208,
