@@ -1,8 +1,6 @@
 package classify
 
 import (
-	"sort"
-
 	"xol/decode"
 	"xol/place"
 )
@@ -102,7 +100,7 @@ func (p *kernelProfile) At(f *Func, addr uint64) Verdict {
 
 // applyRange applies what m says to the instructions that start in its range.
 func (p *kernelProfile) applyRange(verdicts []Verdict, insts []decode.Inst, m place.Mark) {
-	i := sort.Search(len(insts), func(i int) bool { return insts[i].Addr >= m.Addr })
+	i := decode.From(insts, m.Addr)
 	for ; i < len(insts) && insts[i].Addr < m.End(); i++ {
 		p.apply(&verdicts[i], m, insts[i].Addr)
 	}

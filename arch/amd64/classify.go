@@ -3,8 +3,6 @@ package amd64
 import (
 	"encoding/binary"
 	"errors"
-	"slices"
-	"sort"
 
 	"xol/classify"
 	"xol/decode"
@@ -15,7 +13,7 @@ import (
 func (ISA) Profile(name string, opt classify.KernelOptions) (classify.Profile, bool) {
 	switch name {
 	case classify.ISA:
-		return isaProfile{}, true
+		return classify.WithOwnedText(isaProfile{}), true
 	case classify.Linux612:
 		return classify.WithKernelChecks(kprobeProfile{cfi: opt.CFI}, opt), true
 	case classify.Uprobe612:
@@ -43,35 +41,11 @@ func (isaProfile) Name() string { return classify.ISA }
 
 // Func judges every instruction of f.
 func (p isaProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
-	dst, verdicts := extend(dst, len(f.Insts))
+	dst, verdicts := classify.Extend(dst, len(f.Insts))
 	for i := range verdicts {
 		p.judge(&verdicts[i], &f.Insts[i])
 	}
-	for _, m := range f.Marks {
-		if m.Kind&isaPatched == 0 {
-			continue
-		}
-		for i := firstAt(f.Insts, m.Addr); i < len(f.Insts) && f.Insts[i].Addr < m.End(); i++ {
-			if r := isaPatchRule(m, f.Insts[i].Addr); r != nil {
-				verdicts[i] = isaPatchVerdict(r, m)
-			}
-		}
-	}
 	return dst
-}
-
-// extend appends n zero verdicts to dst and returns them as well.
-func extend(dst []classify.Verdict, n int) (all, added []classify.Verdict) {
-	base := len(dst)
-	all = slices.Grow(dst, n)[:base+n]
-	added = all[base:]
-	clear(added)
-	return all, added
-}
-
-// firstAt returns the index of the first instruction at or behind addr.
-func firstAt(insts []decode.Inst, addr uint64) int {
-	return sort.Search(len(insts), func(i int) bool { return insts[i].Addr >= addr })
 }
 
 // At judges the address addr of f.
@@ -86,11 +60,6 @@ func (p isaProfile) At(f *classify.Func, addr uint64) classify.Verdict {
 		p.judge(&v, inst)
 	} else {
 		v = classify.Verdict{Rule: &isaRules[isaInside], Culprit: inst.Addr, Instead: inst.Addr}
-	}
-	for _, m := range f.Marks {
-		if r := isaPatchRule(m, addr); r != nil {
-			v = isaPatchVerdict(r, m)
-		}
 	}
 	return v
 }
@@ -107,35 +76,6 @@ func (p isaProfile) Lone(code []byte, addr uint64) (v classify.Verdict) {
 		v.Rule = &isaRules[isaTooLong]
 	default:
 		v.Rule = &isaRules[isaInvalid]
-	}
-	return v
-}
-
-// isaPatched are the kinds of text that someone else rewrites, or that nobody
-// executes.
-const isaPatched = place.Data | place.JumpLabel | place.StaticCall | place.Ftrace
-
-// isaPatchRule returns the rule by which m forbids probing addr, or nil.
-func isaPatchRule(m place.Mark, addr uint64) *classify.Rule {
-	switch {
-	case addr < m.Addr || addr >= m.End():
-		return nil
-	case m.Kind&place.Data != 0:
-		return &isaRules[isaData]
-	case m.Kind&place.JumpLabel != 0:
-		return &isaRules[isaJumpLabel]
-	case m.Kind&place.StaticCall != 0:
-		return &isaRules[isaStaticCall]
-	case m.Kind&place.Ftrace != 0:
-		return &isaRules[isaFtrace]
-	}
-	return nil
-}
-
-func isaPatchVerdict(r *classify.Rule, m place.Mark) classify.Verdict {
-	v := classify.Verdict{Rule: r, Culprit: m.Addr}
-	if r != &isaRules[isaData] {
-		v.Instead = m.End()
 	}
 	return v
 }
@@ -203,7 +143,7 @@ func (kprobeProfile) Name() string { return classify.Linux612 }
 
 // Func judges every instruction of f.
 func (p kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
-	dst, verdicts := extend(dst, len(f.Insts))
+	dst, verdicts := classify.Extend(dst, len(f.Insts))
 	w := kernelWalk{code: f.Code}
 	for i := range verdicts {
 		inst := &f.Insts[i]
@@ -218,7 +158,7 @@ func (p kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify
 		if m.Kind&place.ExTable == 0 {
 			continue
 		}
-		if i := firstAt(f.Insts, m.Addr); i < len(f.Insts) && f.Insts[i].Addr == m.Addr {
+		if i := decode.From(f.Insts, m.Addr); i < len(f.Insts) && f.Insts[i].Addr == m.Addr {
 			verdicts[i].Boost = false
 		}
 	}

@@ -11,10 +11,6 @@ const (
 	isaInside
 	isaBranch66
 	isaBreakpoint
-	isaData
-	isaJumpLabel
-	isaStaticCall
-	isaFtrace
 )
 
 var isaRules = [...]classify.Rule{
@@ -50,26 +46,6 @@ var isaRules = [...]classify.Rule{
 		ID:     "amd64/int3",
 		Reason: "a breakpoint instruction is already there: padding, another debugger's, or one that the program means to hit",
 		Remedy: "probe an instruction that is executed; a debugger's breakpoint has to be removed first",
-	},
-	isaData: {
-		ID:     "amd64/data",
-		Reason: "these bytes are data in the text: nothing executes them",
-		Remedy: "probe the code that reads them",
-	},
-	isaJumpLabel: {
-		ID:     "amd64/jump-label",
-		Reason: "this is a jump-label site, which the kernel rewrites while it runs and would overwrite the breakpoint",
-		Remedy: "probe the instruction behind the site",
-	},
-	isaStaticCall: {
-		ID:     "amd64/static-call",
-		Reason: "this is a static-call site, which the kernel rewrites while it runs and would overwrite the breakpoint",
-		Remedy: "probe the instruction behind the site, or the function that is called",
-	},
-	isaFtrace: {
-		ID:     "amd64/ftrace-site",
-		Reason: "this is an ftrace site, which the kernel rewrites while it runs and would overwrite the breakpoint",
-		Remedy: "probe the instruction behind the site",
 	},
 }
 

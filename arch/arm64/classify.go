@@ -3,8 +3,6 @@ package arm64
 import (
 	"encoding/binary"
 	"errors"
-	"slices"
-	"sort"
 
 	"xol/classify"
 	"xol/decode"
@@ -15,7 +13,7 @@ import (
 func (ISA) Profile(name string, opt classify.KernelOptions) (classify.Profile, bool) {
 	switch name {
 	case classify.ISA:
-		return isaProfile{}, true
+		return classify.WithOwnedText(isaProfile{}), true
 	case classify.Linux612:
 		opt.FtraceProbes = false // arm64 has no CONFIG_KPROBES_ON_FTRACE
 		return classify.WithKernelChecks(kprobeProfile{}, opt), true
@@ -44,7 +42,7 @@ func (isaProfile) Name() string { return classify.ISA }
 
 // Func judges every instruction of f.
 func (p isaProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
-	dst, verdicts := extend(dst, len(f.Insts))
+	dst, verdicts := classify.Extend(dst, len(f.Insts))
 	for i := range f.Insts {
 		p.judge(&verdicts[i], &f.Insts[i])
 		followPACM(&verdicts[i], f.Insts, i)
@@ -56,28 +54,7 @@ func (p isaProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Ve
 			}
 		}
 	})
-	for _, m := range f.Marks {
-		if m.Kind&isaPatched == 0 {
-			continue
-		}
-		for i := firstAt(f.Insts, m.Addr); i < len(f.Insts) && f.Insts[i].Addr < m.End(); i++ {
-			verdicts[i] = isaPatchVerdict(m)
-		}
-	}
 	return dst
-}
-
-// extend appends n empty verdicts to dst and returns both.
-func extend(dst []classify.Verdict, n int) (all, added []classify.Verdict) {
-	base := len(dst)
-	dst = slices.Grow(dst, n)[:base+n]
-	clear(dst[base:])
-	return dst, dst[base:]
-}
-
-// firstAt returns the index of the first instruction at or behind addr.
-func firstAt(insts []decode.Inst, addr uint64) int {
-	return sort.Search(len(insts), func(i int) bool { return insts[i].Addr >= addr })
 }
 
 // At judges the address addr of f.
@@ -94,11 +71,6 @@ func (p isaProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
 	followPACM(&v, f.Insts, i)
 	if s, ok := sequenceAt(f.Insts, i); ok && v.OK() && i > s.first {
 		v = s.isaVerdict(f.Insts)
-	}
-	for _, m := range f.Marks {
-		if m.Kind&isaPatched != 0 && m.Addr <= addr && addr < m.End() {
-			v = isaPatchVerdict(m)
-		}
 	}
 	return v
 }
@@ -156,23 +128,6 @@ func followPACM(v *classify.Verdict, insts []decode.Inst, i int) {
 	}
 }
 
-// isaPatched are the kinds of text that someone else rewrites, or that nobody
-// executes.
-const isaPatched = place.Data | place.JumpLabel | place.StaticCall | place.Ftrace
-
-func isaPatchVerdict(m place.Mark) classify.Verdict {
-	rule := isaFtrace
-	switch {
-	case m.Kind&place.Data != 0:
-		return classify.Verdict{Rule: &isaRules[isaData], Culprit: m.Addr}
-	case m.Kind&place.JumpLabel != 0:
-		rule = isaJumpLabel
-	case m.Kind&place.StaticCall != 0:
-		rule = isaStaticCall
-	}
-	return classify.Verdict{Rule: &isaRules[rule], Culprit: m.Addr, Instead: m.End()}
-}
-
 // sequence is a run of instructions from a load-exclusive to its
 // store-exclusive, or to the clrex where the store is not wanted, as indices of
 // the first and last one.
@@ -198,7 +153,7 @@ func eachSequence(insts []decode.Inst, visit func(sequence)) {
 		case inst.Has(decode.StoreExclusive), OpOf(inst) == OpCLREX:
 			visit(sequence{first: open, last: i})
 			open = none
-		case endsPath(inst):
+		case inst.EndsPath():
 			open = none
 		}
 	}
@@ -206,14 +161,8 @@ func eachSequence(insts []decode.Inst, visit func(sequence)) {
 
 // sequenceAt returns the sequence that instruction i belongs to.
 func sequenceAt(insts []decode.Inst, i int) (found sequence, ok bool) {
-	from, to := i, i
-	for from > 0 && !endsPath(&insts[from-1]) {
-		from--
-	}
-	for to < len(insts)-1 && !endsPath(&insts[to]) {
-		to++
-	}
-	eachSequence(insts[from:to+1], func(s sequence) {
+	from, to := decode.Path(insts, i)
+	eachSequence(insts[from:to], func(s sequence) {
 		s.first += from
 		s.last += from
 		if s.first <= i && i <= s.last {
@@ -221,15 +170,6 @@ func sequenceAt(insts []decode.Inst, i int) (found sequence, ok bool) {
 		}
 	})
 	return found, ok
-}
-
-// endsPath reports whether execution cannot go from inst to the next
-// instruction without having been elsewhere.
-func endsPath(inst *decode.Inst) bool {
-	if inst.Has(decode.Invalid) {
-		return true
-	}
-	return inst.Flow != decode.FlowNone && !inst.Has(decode.Conditional)
 }
 
 // kprobeProfile answers as kprobes of Linux 6.12 do, as far as the rules are
@@ -242,7 +182,7 @@ func (kprobeProfile) Name() string { return classify.Linux612 }
 
 // Func judges every instruction of f.
 func (p kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
-	dst, verdicts := extend(dst, len(f.Insts))
+	dst, verdicts := classify.Extend(dst, len(f.Insts))
 	scan := exclusiveScan{last: -1}
 	for i := range f.Insts {
 		inst := &f.Insts[i]
@@ -257,7 +197,7 @@ func (p kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify
 		if m.Kind&place.ExTable == 0 {
 			continue
 		}
-		if i := firstAt(f.Insts, m.Addr); i < len(f.Insts) && f.Insts[i].Addr == m.Addr {
+		if i := decode.From(f.Insts, m.Addr); i < len(f.Insts) && f.Insts[i].Addr == m.Addr {
 			faultHandled(&verdicts[i])
 		}
 	}

@@ -286,15 +286,15 @@ func TestISAMarks(t *testing.T) {
 		rule    string
 		instead uint64
 	}{
-		{place.Data, "arm64/data", 0},
-		{place.JumpLabel, "arm64/jump-label", testAddr + 8},
-		{place.StaticCall, "arm64/static-call", testAddr + 8},
-		{place.Ftrace, "arm64/ftrace-site", testAddr + 8},
+		{place.Data, "isa/data", 0},
+		{place.JumpLabel, "isa/jump-label", testAddr + 8},
+		{place.StaticCall, "isa/static-call", testAddr + 8},
+		{place.Ftrace, "isa/ftrace-site", testAddr + 8},
 		{place.ExTable, "", 0},
 	} {
 		f := testFunc(nop, nop, nop)
 		f.Marks = place.Marks{{Addr: testAddr + 4, Len: 4, Kind: c.kind}}
-		p := isaProfile{}
+		p := classify.WithOwnedText(isaProfile{})
 		for i, v := range p.Func(nil, f) {
 			at := p.At(f, f.Insts[i].Addr)
 			rule, _ := ids(&v)

@@ -16,10 +16,6 @@ const (
 	isaExclusive
 	isaMemoryCopy
 	isaModifier
-	isaData
-	isaJumpLabel
-	isaStaticCall
-	isaFtrace
 )
 
 var isaRules = [...]classify.Rule{
@@ -61,26 +57,6 @@ var isaRules = [...]classify.Rule{
 		ID:     "arm64/pc-modifier",
 		Reason: "this signs or authenticates with an instruction's address as a modifier, and would do it differently elsewhere",
 		Remedy: "probe the instruction before or behind it",
-	},
-	isaData: {
-		ID:     "arm64/data",
-		Reason: "these bytes are data in the text: nothing executes them",
-		Remedy: "probe the code that reads them",
-	},
-	isaJumpLabel: {
-		ID:     "arm64/jump-label",
-		Reason: "this is a jump-label site, which the kernel rewrites while it runs and would overwrite the breakpoint",
-		Remedy: "probe the instruction behind the site",
-	},
-	isaStaticCall: {
-		ID:     "arm64/static-call",
-		Reason: "this is a static-call site, which the kernel rewrites while it runs and would overwrite the breakpoint",
-		Remedy: "probe the instruction behind the site, or the function that is called",
-	},
-	isaFtrace: {
-		ID:     "arm64/ftrace-site",
-		Reason: "this is an ftrace site, which the kernel rewrites while it runs and would overwrite the breakpoint",
-		Remedy: "probe the instruction behind the site",
 	},
 }
 

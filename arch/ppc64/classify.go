@@ -2,19 +2,16 @@ package ppc64
 
 import (
 	"errors"
-	"slices"
-	"sort"
 
 	"xol/classify"
 	"xol/decode"
-	"xol/place"
 )
 
 // Profile returns the ISA's rules under one of the names of package classify.
 func (a ISA) Profile(name string, opt classify.KernelOptions) (classify.Profile, bool) {
 	switch name {
 	case classify.ISA:
-		return isaProfile{a}, true
+		return classify.WithOwnedText(isaProfile{a}), true
 	case classify.Linux612:
 		return classify.WithKernelChecks(kprobeProfile{a}, opt), true
 	case classify.Uprobe612:
@@ -39,7 +36,7 @@ func (isaProfile) Name() string { return classify.ISA }
 
 // Func judges every instruction of f.
 func (p isaProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
-	dst, verdicts := extend(dst, len(f.Insts))
+	dst, verdicts := classify.Extend(dst, len(f.Insts))
 	for i := range f.Insts {
 		p.judge(&verdicts[i], &f.Insts[i])
 	}
@@ -50,20 +47,7 @@ func (p isaProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Ve
 			}
 		}
 	})
-	for _, m := range f.Marks {
-		if m.Kind&isaPatched == 0 {
-			continue
-		}
-		for i := firstAt(f.Insts, m.Addr); i < len(f.Insts) && f.Insts[i].Addr < m.End(); i++ {
-			verdicts[i] = isaPatchVerdict(m)
-		}
-	}
 	return dst
-}
-
-// firstAt returns the index of the first instruction at or behind addr.
-func firstAt(insts []decode.Inst, addr uint64) int {
-	return sort.Search(len(insts), func(i int) bool { return insts[i].Addr >= addr })
 }
 
 // At judges the address addr of f.
@@ -84,11 +68,6 @@ func (p isaProfile) At(f *classify.Func, addr uint64) classify.Verdict {
 	p.judge(&v, inst)
 	if s, ok := sequenceAt(f.Insts, i); ok && v.OK() && i > s.first {
 		v = s.isaVerdict(f.Insts)
-	}
-	for _, m := range f.Marks {
-		if m.Kind&isaPatched != 0 && m.Addr <= addr && addr < m.End() {
-			v = isaPatchVerdict(m)
-		}
 	}
 	return v
 }
@@ -127,25 +106,6 @@ func (isaProfile) judge(v *classify.Verdict, inst *decode.Inst) {
 // crossesBoundary reports whether word is a prefixed instruction that would
 // cross a 64-byte boundary [Power ISA 3.1, Book I, 1.6].
 func crossesBoundary(addr, word uint64) bool { return word>>32 != 0 && addr&63 == 60 }
-
-// isaPatched are the kinds of text that someone else rewrites, or that nobody
-// executes.
-const isaPatched = place.Data | place.JumpLabel | place.StaticCall | place.Ftrace
-
-func isaPatchVerdict(m place.Mark) classify.Verdict {
-	rule := isaData
-	switch {
-	case m.Kind&place.Data != 0:
-		return classify.Verdict{Rule: &isaRules[isaData], Culprit: m.Addr}
-	case m.Kind&place.JumpLabel != 0:
-		rule = isaJumpLabel
-	case m.Kind&place.StaticCall != 0:
-		rule = isaStaticCall
-	case m.Kind&place.Ftrace != 0:
-		rule = isaFtrace
-	}
-	return classify.Verdict{Rule: &isaRules[rule], Culprit: m.Addr, Instead: m.End()}
-}
 
 // sequence is a run of instructions that an interrupt must not break, as
 // indices of its first and last one: from a load-and-reserve instruction to
@@ -193,7 +153,7 @@ func sequences(insts []decode.Inst, visit func(sequence)) {
 				visit(sequence{first: srr, last: i, srr: true})
 			}
 		}
-		if endsPath(inst) {
+		if inst.EndsPath() {
 			reserved, srr = none, none
 		}
 	}
@@ -201,14 +161,8 @@ func sequences(insts []decode.Inst, visit func(sequence)) {
 
 // sequenceAt returns the sequence that instruction i belongs to.
 func sequenceAt(insts []decode.Inst, i int) (found sequence, ok bool) {
-	from, to := i, i
-	for from > 0 && !endsPath(&insts[from-1]) {
-		from--
-	}
-	for to < len(insts)-1 && !endsPath(&insts[to]) {
-		to++
-	}
-	sequences(insts[from:to+1], func(s sequence) {
+	from, to := decode.Path(insts, i)
+	sequences(insts[from:to], func(s sequence) {
 		s.first += from
 		s.last += from
 		if s.first <= i && i <= s.last {
@@ -216,15 +170,6 @@ func sequenceAt(insts []decode.Inst, i int) (found sequence, ok bool) {
 		}
 	})
 	return found, ok
-}
-
-// endsPath reports whether execution cannot go from inst to the next
-// instruction without having been elsewhere.
-func endsPath(inst *decode.Inst) bool {
-	if inst.Has(decode.Invalid) {
-		return true
-	}
-	return inst.Flow != decode.FlowNone && !inst.Has(decode.Conditional)
 }
 
 const (
@@ -262,7 +207,7 @@ func (kprobeProfile) Name() string { return classify.Linux612 }
 
 // Func judges every instruction of f.
 func (p kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
-	dst, verdicts := extend(dst, len(f.Insts))
+	dst, verdicts := classify.Extend(dst, len(f.Insts))
 	var before uint32
 	for i := range f.Insts {
 		inst := &f.Insts[i]
@@ -271,14 +216,6 @@ func (p kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify
 	}
 	markHazards(verdicts, f.Insts)
 	return dst
-}
-
-// extend appends n empty verdicts to dst and returns both.
-func extend(dst []classify.Verdict, n int) (all, added []classify.Verdict) {
-	base := len(dst)
-	dst = slices.Grow(dst, n)[:base+n]
-	clear(dst[base:])
-	return dst, dst[base:]
 }
 
 // At judges the address addr of f.

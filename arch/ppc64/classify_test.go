@@ -214,15 +214,15 @@ func TestISAMarks(t *testing.T) {
 		rule    string
 		instead uint64
 	}{
-		{place.Data, "ppc64/data", 0},
-		{place.JumpLabel, "ppc64/jump-label", testAddr + 8},
-		{place.StaticCall, "ppc64/static-call", testAddr + 8},
-		{place.Ftrace, "ppc64/ftrace-site", testAddr + 8},
+		{place.Data, "isa/data", 0},
+		{place.JumpLabel, "isa/jump-label", testAddr + 8},
+		{place.StaticCall, "isa/static-call", testAddr + 8},
+		{place.Ftrace, "isa/ftrace-site", testAddr + 8},
 		{place.ExTable, "", 0},
 	} {
 		f := testFunc(isa, 0x60000000, 0x60000000, 0x60000000)
 		f.Marks = place.Marks{{Addr: testAddr + 4, Len: 4, Kind: c.kind}}
-		p := isaProfile{isa}
+		p := classify.WithOwnedText(isaProfile{isa})
 		for i, v := range p.Func(nil, f) {
 			at := p.At(f, f.Insts[i].Addr)
 			rule, _ := ids(&v)

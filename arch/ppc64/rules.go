@@ -13,10 +13,6 @@ const (
 	isaBoundary
 	isaReservation
 	isaSaveRestore
-	isaData
-	isaJumpLabel
-	isaStaticCall
-	isaFtrace
 )
 
 var isaRules = [...]classify.Rule{
@@ -58,26 +54,6 @@ var isaRules = [...]classify.Rule{
 		ID:     "ppc64/save-restore",
 		Reason: "a breakpoint's own interrupt overwrites SRR0 and SRR1, which are in use here",
 		Remedy: "probe an instruction before they are written or after they are read",
-	},
-	isaData: {
-		ID:     "ppc64/data",
-		Reason: "these bytes are data in the text: nothing executes them",
-		Remedy: "probe the code that reads them",
-	},
-	isaJumpLabel: {
-		ID:     "ppc64/jump-label",
-		Reason: "this is a jump-label site, which the kernel rewrites while it runs and would overwrite the breakpoint",
-		Remedy: "probe the instruction behind the site",
-	},
-	isaStaticCall: {
-		ID:     "ppc64/static-call",
-		Reason: "this is a static-call site, which the kernel rewrites while it runs and would overwrite the breakpoint",
-		Remedy: "probe the instruction behind the site, or the function that is called",
-	},
-	isaFtrace: {
-		ID:     "ppc64/ftrace-site",
-		Reason: "this is an ftrace site, which the kernel rewrites while it runs and would overwrite the breakpoint",
-		Remedy: "probe the instruction behind the site",
 	},
 }
 

@@ -21,7 +21,7 @@ func (uprobeProfile) Name() string { return classify.Uprobe612 }
 
 // Func judges every instruction of f.
 func (p uprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
-	dst, verdicts := extend(dst, len(f.Insts))
+	dst, verdicts := classify.Extend(dst, len(f.Insts))
 	for i := range f.Insts {
 		inst := &f.Insts[i]
 		p.judge(&verdicts[i], p.isa.kernelWord(codeAt(f, inst.Addr), inst), inst)
