@@ -25,6 +25,7 @@ func amd64Setup(f *machine.File) setup {
 		},
 		skip:  amd64Skip,
 		event: amd64Event,
+		blank: 0xcc, // int3
 	}
 	ids := map[int]int32{
 		amd64.RAX: unicorn.X86RAX, amd64.RCX: unicorn.X86RCX, amd64.RDX: unicorn.X86RDX, amd64.RBX: unicorn.X86RBX,

@@ -33,6 +33,7 @@ type setup struct {
 	constants []constant
 	skip      func(*decode.Inst) string
 	event     func(trap uint32) machine.Event
+	blank     byte // fills memory that has no instructions, and ends what the engine translates
 	hidden    bool // registers that only guest code reaches: see stub
 }
 
@@ -62,11 +63,12 @@ func Open(name string, file *machine.File) (*Emulator, error) {
 	if !ok {
 		return nil, fmt.Errorf("emulator: no ISA %s", name)
 	}
-	mem, err := newMemory()
+	e := &Emulator{setup: prepare(file), file: file}
+	mem, err := newMemory(e.blank)
 	if err != nil {
 		return nil, err
 	}
-	e := &Emulator{setup: prepare(file), file: file, mem: mem}
+	e.mem = mem
 	if e.engine, err = unicorn.Open(e.arch, mem.translate); err != nil {
 		return nil, closing(err, mem.close)
 	}

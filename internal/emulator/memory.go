@@ -22,13 +22,20 @@ const pageMask = unicorn.PageSize - 1
 type page struct {
 	va    uint64
 	frame int    // in the arena
+	fetch int    // likewise, for fetches of instructions
 	seed  uint64 // that its contents come from
 	code  bool   // holds a part; its contents do not depend on the run's seed
 }
 
+// Where there is no part, there is nothing to fetch either but the byte blank.
+// The engine translates all that it finds behind an instruction and where a
+// branch goes to, and what is no instruction can make it crash.
+const blankFrame = 0
+
 // memory is the guest's memory: the arena, with a copy of each page as it was
 // before the run.
 type memory struct {
+	blank    byte
 	arena    []byte
 	pristine []byte
 	pages    []page
@@ -39,16 +46,27 @@ type memory struct {
 
 var errArena = errors.New("the code touches too many pages")
 
-func newMemory() (*memory, error) {
+func newMemory(blank byte) (*memory, error) {
 	arena, err := unix.Mmap(-1, 0, arenaPages*unicorn.PageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return nil, err
 	}
-	m := &memory{arena: arena, pristine: make([]byte, len(arena))}
+	m := &memory{blank: blank, arena: arena, pristine: make([]byte, len(arena))}
 	for i := range arenaPages {
-		m.free = append(m.free, i)
+		if i != blankFrame {
+			m.free = append(m.free, i)
+		}
 	}
+	m.erase(blankFrame)
 	return m, nil
+}
+
+// erase leaves no instruction in a frame.
+func (m *memory) erase(frame int) {
+	contents := m.contents(frame)
+	for i := range contents {
+		contents[i] = m.blank
+	}
 }
 
 func (m *memory) close() error { return unix.Munmap(m.arena) }
@@ -62,26 +80,39 @@ func (m *memory) before(frame int) []byte {
 }
 
 // translate finds or makes the page of va.
-func (m *memory) translate(va uint64, _ unicorn.Access) (uint64, unicorn.Perm, bool) {
+func (m *memory) translate(va uint64, access unicorn.Access) (uint64, unicorn.Perm, bool) {
+	if access == unicorn.Fetch {
+		frame := blankFrame
+		if p := m.find(va &^ pageMask); p != nil {
+			frame = p.fetch
+		}
+		return uint64(frame) * unicorn.PageSize, unicorn.PermExec, true
+	}
 	p := m.page(va&^pageMask, false)
 	if p == nil {
 		return 0, 0, false
 	}
-	return uint64(p.frame) * unicorn.PageSize, unicorn.PermRead | unicorn.PermWrite | unicorn.PermExec, true
+	return uint64(p.frame) * unicorn.PageSize, unicorn.PermRead | unicorn.PermWrite, true
 }
 
-func (m *memory) page(va uint64, code bool) *page {
+func (m *memory) find(va uint64) *page {
 	for i := range m.pages {
 		if m.pages[i].va == va {
 			return &m.pages[i]
 		}
 	}
-	if len(m.free) == 0 {
+	return nil
+}
+
+func (m *memory) page(va uint64, code bool) *page {
+	if p := m.find(va); p != nil {
+		return p
+	}
+	frame, ok := m.take()
+	if !ok {
 		return nil
 	}
-	frame := m.free[len(m.free)-1]
-	m.free = m.free[:len(m.free)-1]
-	p := page{va, frame, m.seed, code}
+	p := page{va, frame, blankFrame, m.seed, code}
 	if code {
 		p.seed = 0
 	}
@@ -91,6 +122,31 @@ func (m *memory) page(va uint64, code bool) *page {
 	return &m.pages[len(m.pages)-1]
 }
 
+// take returns a frame that is not in use.
+func (m *memory) take() (frame int, ok bool) {
+	if len(m.free) == 0 {
+		return 0, false
+	}
+	frame = m.free[len(m.free)-1]
+	m.free = m.free[:len(m.free)-1]
+	return frame, true
+}
+
+// codePage returns the page of va with a frame to fetch from.
+func (m *memory) codePage(va uint64) *page {
+	p := m.page(va, true)
+	if p == nil || p.fetch != blankFrame {
+		return p
+	}
+	frame, ok := m.take()
+	if !ok {
+		return nil
+	}
+	m.erase(frame)
+	p.fetch = frame
+	return p
+}
+
 // drop forgets the pages for which out holds and reports whether there were
 // any.
 func (m *memory) drop(out func(*page) bool) bool {
@@ -98,6 +154,9 @@ func (m *memory) drop(out func(*page) bool) bool {
 	for i := range m.pages {
 		if out(&m.pages[i]) {
 			m.free = append(m.free, m.pages[i].frame)
+			if m.pages[i].fetch != blankFrame {
+				m.free = append(m.free, m.pages[i].fetch)
+			}
 		} else {
 			kept = append(kept, m.pages[i])
 		}
@@ -122,11 +181,12 @@ func (m *memory) reset(seed uint64) bool {
 func (m *memory) put(part machine.Part) error {
 	code, va := part.Code, part.Addr
 	for len(code) > 0 {
-		p := m.page(va&^pageMask, true)
+		p := m.codePage(va &^ pageMask)
 		if p == nil {
 			return errArena
 		}
 		n := copy(m.contents(p.frame)[va&pageMask:], code)
+		copy(m.contents(p.fetch)[va&pageMask:], code)
 		copy(m.before(p.frame), m.contents(p.frame))
 		code, va = code[n:], va+uint64(n)
 	}

@@ -155,8 +155,10 @@ func xolTranslate(self C.uintptr_t, va C.uint64_t, kind C.int) (C.uint64_t, C.ui
 	case C.UC_MEM_FETCH:
 		access = Fetch
 	}
-	pa, perm, ok := e.translate(uint64(va), access)
-	return C.uint64_t(pa), C.uint32_t(perm), C.bool(ok)
+	// On arm64 the engine's own pages are smaller: it asks for parts of one.
+	part := uint64(va) % PageSize
+	pa, perm, ok := e.translate(uint64(va)-part, access)
+	return C.uint64_t(pa + part), C.uint32_t(perm), C.bool(ok)
 }
 
 // Map makes host memory the physical memory at pa. mem must stay in place, be
