@@ -49,6 +49,16 @@ func arm64Setup(f *machine.File) setup {
 	return s
 }
 
+// arm64Defects are instructions that the engine does not run as an
+// architecture that has them does: bits of the word and their value.
+var arm64Defects = [...]struct {
+	mask, value uint32
+	reason      string
+}{
+	{0x9fe0fc00, 0x0ec01c00, "famax, famin and fscale, on which the engine crashes"},
+	{0xbfe0fc00, 0x2ec03c00, "famax, famin and fscale, on which the engine crashes"},
+}
+
 func arm64Skip(inst *decode.Inst) string {
 	switch {
 	case inst.Has(decode.Privileged):
@@ -57,6 +67,11 @@ func arm64Skip(inst *decode.Inst) string {
 		return "system calls"
 	case arm64.Volatile(inst):
 		return "results that vary: clocks, random numbers, CPU identity"
+	}
+	for _, d := range arm64Defects {
+		if arm64.WordOf(inst)&d.mask == d.value {
+			return d.reason
+		}
 	}
 	return ""
 }
