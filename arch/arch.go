@@ -45,6 +45,10 @@ type ISA interface {
 	// StackScratch returns the addresses below the stack pointer sp that moved
 	// code may overwrite: beyond the red zone.
 	StackScratch(sp uint64) (lo, hi uint64)
+	// DeadRegisters returns general registers that inst does not use, by
+	// number, for far forms that need one and cannot save it; 0 on an ISA that
+	// has no such forms.
+	DeadRegisters(inst *decode.Inst) uint32
 }
 
 var isas = [...]ISA{

@@ -12,6 +12,9 @@ const redZone = 128
 // scratchBytes bounds what moved code saves below the red zone.
 const scratchBytes = 64
 
+// DeadRegisters returns 0: a far jump goes through memory.
+func (ISA) DeadRegisters(*decode.Inst) uint32 { return 0 }
+
 // StackScratch returns the addresses below the stack pointer sp that moved
 // code may overwrite.
 func (ISA) StackScratch(sp uint64) (lo, hi uint64) {

@@ -3,6 +3,7 @@ package arm64
 import (
 	"encoding/binary"
 
+	"xol/decode"
 	"xol/relocate"
 )
 
@@ -36,22 +37,25 @@ func (ISA) Encode(dst []byte, p *relocate.Plan, to uint64) (int, error) {
 
 // Emit appends the form of s; see relocate.Emitter.
 func (e emitter) Emit(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
+	inst := &s.Inst
 	switch formOf(s) {
 	case formBranch:
-		return e.jump(code, s, s.Inst.Target, l)
-	case formCond:
+		return e.jump(code, inst, inst.Target, scratchOf(s), l)
+	case formCond, formOver:
 		return e.cond(code, s, l)
 	case formCall:
-		code = e.constant(code, linkRegister, s.Inst.Next(), l)
-		return e.jump(code, s, s.Inst.Target, l)
+		code = e.constant(code, linkRegister, inst.Next(), l)
+		return e.jump(code, inst, inst.Target, scratchOf(s), l)
 	case formCallReg:
 		return e.callReg(code, s, l), nil
+	case formCallAuth:
+		return e.callAuth(code, s, l), nil
 	case formAddress:
 		return e.address(code, s, l)
 	case formLiteral:
 		return e.literal(code, s, l)
 	}
-	return append(code, s.Inst.Bytes()...), nil
+	return append(code, inst.Bytes()...), nil
 }
 
 // Back appends the way back; see relocate.Emitter.
@@ -59,8 +63,11 @@ func (e emitter) Back(code []byte, next uint64, l *relocate.Layout) ([]byte, err
 	if l.Plan.Options.Back == relocate.BackBreakpoint {
 		return put(code, insnBRK|brkKprobeStep<<5), nil
 	}
-	s := relocate.Step{Inst: decode.Inst{Addr: next}, Detail: uint32(deadRegister(&l.Plan.Options, 0)) << 8}
-	return e.jump(code, &s, next, l)
+	last := &l.Plan.Steps[len(l.Plan.Steps)-1].Inst
+	if !goesOn(last) {
+		return code, nil
+	}
+	return e.jump(code, last, next, uint32(backRegister(l.Plan)), l)
 }
 
 func put(code []byte, w uint32) []byte { return binary.LittleEndian.AppendUint32(code, w) }
@@ -75,54 +82,65 @@ func reaches(disp int64, bits uint) bool {
 // nearForms reports whether fields of instructions are to be used at all.
 func nearForms(l *relocate.Layout) bool { return l.Plan.Options.Reach != relocate.Far }
 
-func outOfReach(code []byte, s *relocate.Step, l *relocate.Layout) error {
-	return &relocate.RangeError{Addr: s.Inst.Addr, Target: s.Inst.Target, At: l.At(code)}
+func outOfReach(code []byte, inst *decode.Inst, target uint64, l *relocate.Layout) error {
+	return &relocate.RangeError{Addr: inst.Addr, Target: target, At: l.At(code)}
 }
 
 // constant appends instructions that load x<reg> with v: adrp and add where v
-// is near, else as many halves as it takes.
+// is near, else its halves.
 func (e emitter) constant(code []byte, reg uint32, v uint64, l *relocate.Layout) []byte {
 	if nearForms(l) {
 		if near, ok := e.pageAndOffset(code, reg, v, l); ok {
 			return near
 		}
 	}
-	zeros, ones := 0, 0
-	for i := range 4 {
-		switch uint16(v >> (16 * i)) {
-		case 0:
-			zeros++
-		case 0xffff:
-			ones++
-		}
-	}
 	first, skip := uint32(insnMOVZ), uint16(0)
-	if ones > zeros {
+	if mostlyOnes(v) {
 		first, skip = insnMOVN, 0xffff
 	}
-	started := false
+	start := len(code)
 	for i := range uint32(4) {
-		half := uint16(v >> (16 * i))
-		switch {
-		case half == skip:
-			continue
-		case started:
-			code = put(code, insnMOVK|i<<21|uint32(half)<<5|reg)
+		switch h := half(v, i); {
+		case h == skip:
+		case len(code) == start:
+			code = put(code, first|i<<21|uint32(h^skip)<<5|reg)
 		default:
-			code = put(code, first|i<<21|uint32(half^skip)<<5|reg)
-			started = true
+			code = put(code, insnMOVK|i<<21|uint32(h)<<5|reg)
 		}
 	}
-	if !started {
+	if len(code) == start {
 		code = put(code, first|reg)
 	}
 	return code
 }
 
+// half returns the i-th 16 bits of v.
+func half(v uint64, i uint32) uint16 { return uint16(v >> (16 * i)) }
+
+// countHalves returns how many halves of v equal h.
+func countHalves(v uint64, h uint16) (n int) {
+	for i := range uint32(4) {
+		if half(v, i) == h {
+			n++
+		}
+	}
+	return n
+}
+
+func mostlyOnes(v uint64) bool { return countHalves(v, 0xffff) > countHalves(v, 0) }
+
+// halves returns how many instructions load a register with v half by half.
+func halves(v uint64) int {
+	return max(1, 4-max(countHalves(v, 0), countHalves(v, 0xffff)))
+}
+
+// pageMask is the part of an address that adrp leaves to add.
+const pageMask = 0xfff
+
 // pageAndOffset appends adrp, and add where the address is not a page's.
 func (e emitter) pageAndOffset(code []byte, reg uint32, v uint64, l *relocate.Layout) ([]byte, bool) {
 	code, ok := e.page(code, reg, v, l)
-	if offset := uint32(v & 0xfff); ok && offset != 0 {
+	if offset := uint32(v & pageMask); ok && offset != 0 {
 		code = put(code, insnADD|offset<<10|reg<<5|reg)
 	}
 	return code, ok
@@ -130,7 +148,7 @@ func (e emitter) pageAndOffset(code []byte, reg uint32, v uint64, l *relocate.La
 
 // page appends adrp for the page of v, if that reaches.
 func (e emitter) page(code []byte, reg uint32, v uint64, l *relocate.Layout) ([]byte, bool) {
-	pages := int64(v>>12<<12-l.At(code)>>12<<12) >> 12
+	pages := int64(v&^pageMask-l.At(code)&^pageMask) >> 12
 	if pages>>20 != 0 && pages>>20 != -1 {
 		return code, false
 	}
@@ -138,124 +156,174 @@ func (e emitter) page(code []byte, reg uint32, v uint64, l *relocate.Layout) ([]
 }
 
 // jump appends a jump to an original address. Beyond the reach of b it returns
-// to a register that holds the address: unlike br, ret may land anywhere in
-// pages that are guarded against indirect branches.
-func (e emitter) jump(code []byte, s *relocate.Step, target uint64, l *relocate.Layout) ([]byte, error) {
+// to the register reg, which is dead there: unlike br, ret may land anywhere in
+// pages that are guarded against indirect branches [Arm ARM, D8.4.9].
+func (e emitter) jump(code []byte, inst *decode.Inst, target uint64, reg uint32, l *relocate.Layout) ([]byte, error) {
 	moved, inside := l.Moved(target), l.Plan.Inside(target)
 	disp := int64(moved - l.At(code))
 	if reaches(disp, 26) && (inside || nearForms(l)) {
 		return put(code, insnB|uint32(disp>>2)&0x3ffffff), nil
 	}
-	reg := scratchOf(s)
 	if l.Plan.Options.Reach == relocate.Near || reg == noRegister {
-		return nil, outOfReach(code, s, l)
+		return nil, outOfReach(code, inst, target, l)
 	}
-	code = e.constant(code, reg, moved, l)
-	return put(code, insnRET|reg<<5), nil
+	return put(e.constant(code, reg, moved, l), insnRET|reg<<5), nil
 }
 
-// cond appends a conditional branch with a new displacement, or the opposite
-// one over a jump.
-func (e emitter) cond(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
-	target := s.Inst.Target
-	w := word(&s.Inst)
-	field := uint32(0x7ffff << 5)
-	bits := uint(19)
-	if isTestBranch(w) {
-		field, bits = 0x3fff<<5, 14
+// displacement is the field of a conditional branch that holds the distance in
+// words: so many bits from bit 5.
+type displacement uint
+
+func displacementOf(inst *decode.Inst) displacement {
+	switch OpOf(inst) {
+	case OpTestBranch:
+		return 14
+	case OpCompareRegsBranch:
+		return 9
 	}
-	disp := int64(l.Moved(target) - l.At(code))
-	if reaches(disp, bits) && (l.Plan.Inside(target) || nearForms(l)) {
-		return put(code, w&^field|uint32(disp>>2)<<5&field), nil
+	return 19
+}
+
+// set returns w with a distance in bytes.
+func (d displacement) set(w uint32, disp int64) uint32 {
+	mask := uint32(1<<d-1) << 5
+	return w&^mask | uint32(disp>>2)<<5&mask
+}
+
+// cond appends a conditional branch with a new displacement; or the opposite
+// one over a jump; or, where there is no opposite, the same to a jump that
+// another one goes over.
+func (e emitter) cond(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
+	inst := &s.Inst
+	w, field := WordOf(inst), displacementOf(inst)
+	disp := int64(l.Moved(inst.Target) - l.At(code))
+	if reaches(disp, uint(field)) && (l.Plan.Inside(inst.Target) || nearForms(l)) {
+		return put(code, field.set(w, disp)), nil
 	}
 	if l.Plan.Options.Reach == relocate.Near {
-		return nil, outOfReach(code, s, l)
+		return nil, outOfReach(code, inst, inst.Target, l)
 	}
-	if isAlways(w) {
-		return e.jump(code, s, target, l)
+	if formOf(s) == formOver {
+		code = put(code, field.set(w, 2*wordSize))
 	}
 	at := len(code)
-	code, err := e.jump(put(code, 0), s, target, l)
+	code, err := e.jump(put(code, 0), inst, inst.Target, scratchOf(s), l)
 	if err != nil {
 		return nil, err
 	}
-	binary.LittleEndian.PutUint32(code[at:], opposite(w)&^field|uint32(len(code)-at)>>2<<5)
+	over := uint32(insnB | (len(code)-at)>>2)
+	if formOf(s) == formCond {
+		over = field.set(opposite(inst), int64(len(code)-at))
+	}
+	binary.LittleEndian.PutUint32(code[at:], over)
 	return code, nil
 }
 
-// isTestBranch recognises tbz and tbnz, isCompareBranch cbz and cbnz.
-func isTestBranch(w uint32) bool    { return w&0x7e000000 == 0x36000000 }
-func isCompareBranch(w uint32) bool { return w&0x7e000000 == 0x34000000 }
-
-// isAlways recognises b.al and b.nv.
-func isAlways(w uint32) bool {
-	return !isTestBranch(w) && !isCompareBranch(w) && w&0xe == 0xe
-}
-
 // opposite returns the branch with the opposite condition.
-func opposite(w uint32) uint32 {
-	if isTestBranch(w) || isCompareBranch(w) {
-		return w ^ 1<<24
+func opposite(inst *decode.Inst) uint32 {
+	const (
+		nonZero = 1 << 24 // cbnz, tbnz
+		not     = 1 << 0  // in a condition
+	)
+	if OpOf(inst) == OpBCond {
+		return WordOf(inst) ^ not
 	}
-	return w ^ 1
+	return WordOf(inst) ^ nonZero
 }
 
-// callReg appends the form of blr: x30 first, then the same branch without
-// link. A target in x30 is moved out of the way.
+// callReg appends the form of blr: x30, then a jump. A target in x30 is moved
+// out of the way.
 func (e emitter) callReg(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
-	const linkBit = 1 << 21
-	w := word(&s.Inst) &^ linkBit
+	target := fieldRn(&s.Inst)
 	if reg := scratchOf(s); reg != noRegister {
-		code = put(code, insnMOV|linkRegister<<16|reg)
-		w = w&^(31<<5) | reg<<5
+		code = put(code, insnMOV|target<<16|reg)
+		target = reg
 	}
-	return put(e.constant(code, linkRegister, s.Inst.Next(), l), w)
+	code = e.constant(code, linkRegister, s.Inst.Next(), l)
+	return put(code, landing(target)|target<<5)
+}
+
+// landing returns the jump to a register that may land on a function: br of x16
+// or x17 does on a landing pad of calls, and where there is none in pages that
+// are not guarded; ret does anywhere [Arm ARM, D8.4.9].
+func landing(reg uint32) uint32 {
+	if reg == ip0 || reg == ip1 {
+		return insnBR
+	}
+	return insnRET
+}
+
+// callAuth appends the form of blraa and its kin: the same without link, or
+// authentication in a register that is then jumped to.
+func (e emitter) callAuth(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
+	const linkBit = 1 << 21
+	inst, reg := &s.Inst, scratchOf(s)
+	if reg == noRegister {
+		return put(e.constant(code, linkRegister, inst.Next(), l), WordOf(inst)&^linkBit)
+	}
+	code = put(code, insnMOV|fieldRn(inst)<<16|reg)
+	code = put(code, authenticate(inst)|reg)
+	code = e.constant(code, linkRegister, inst.Next(), l)
+	return put(code, landing(reg)|reg<<5)
+}
+
+// authenticate returns the instruction, but for its destination, that checks
+// the signature of a pointer as a call does.
+func authenticate(inst *decode.Inst) uint32 {
+	const (
+		callModifier = 1 << 24 // blraa and blrab, in contrast to blraaz and blrabz
+		callKeyB     = 1 << 10
+		keyB         = 1 << 10
+	)
+	w := WordOf(inst)
+	insn := uint32(insnAUTIZA | zeroOrSP<<5)
+	if w&callModifier != 0 {
+		insn = insnAUTIA | fieldRd(inst)<<5
+	}
+	if w&callKeyB != 0 {
+		insn |= keyB
+	}
+	return insn
 }
 
 // address appends adr or adrp with a new displacement, or a constant.
 func (e emitter) address(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
 	inst := &s.Inst
-	w := word(inst)
 	const field = 3<<29 | 0x7ffff<<5
-	isADRP := w>>31 != 0
-	if nearForms(l) {
-		disp := int64(inst.Target - l.At(code))
-		if !isADRP && disp>>20 == disp>>63 {
-			return put(code, w&^field|uint32(disp)&3<<29|uint32(disp>>2)&0x7ffff<<5), nil
-		}
-		if isADRP {
-			if moved, ok := e.page(code, w&31, inst.Target, l); ok {
-				return moved, nil
-			}
+	disp := int64(inst.Target - l.At(code))
+	if OpOf(inst) == OpADR && disp>>20 == disp>>63 && nearForms(l) {
+		return put(code, WordOf(inst)&^field|uint32(disp)&3<<29|uint32(disp>>2)&0x7ffff<<5), nil
+	}
+	if l.Plan.Options.Reach != relocate.Near {
+		return e.constant(code, fieldRd(inst), inst.Target, l), nil
+	}
+	if OpOf(inst) == OpADRP {
+		if moved, ok := e.page(code, fieldRd(inst), inst.Target, l); ok {
+			return moved, nil
 		}
 	}
-	if l.Plan.Options.Reach == relocate.Near {
-		return nil, outOfReach(code, s, l)
-	}
-	return e.constant(code, w&31, inst.Target, l), nil
+	return nil, outOfReach(code, inst, inst.Target, l)
 }
 
 // literal appends a literal load or prefetch with a new displacement, or with
 // its address in a register.
 func (e emitter) literal(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
+	const field = displacement(19)
 	inst := &s.Inst
-	w := word(inst)
-	const field = 0x7ffff << 5
+	w, base := WordOf(inst), scratchOf(s)
 	disp := int64(inst.Target - l.At(code))
-	if reaches(disp, 19) && nearForms(l) {
-		return put(code, w&^field|uint32(disp>>2)<<5&field), nil
+	if reaches(disp, uint(field)) && nearForms(l) {
+		return put(code, field.set(w, disp)), nil
 	}
-	base := scratchOf(s)
-	if base == noRegister || l.Plan.Options.Reach == relocate.Near {
-		return nil, outOfReach(code, s, l)
+	if base == noRegister {
+		return nil, outOfReach(code, inst, inst.Target, l)
 	}
-	saved := s.Detail&savedBit != 0
-	if saved {
+	if isSaved(s) {
 		code = put(code, insnPush|base)
 	}
 	code = e.constant(code, base, inst.Target, l)
-	code = put(code, baseForms[w>>30|w>>24&4]|base<<5|w&31)
-	if saved {
+	code = put(code, baseForms[w>>30|w>>24&4]|base<<5|fieldRd(inst))
+	if isSaved(s) {
 		code = put(code, insnPop|base)
 	}
 	return code, nil

@@ -7,7 +7,7 @@ import (
 
 // scratchBytes bounds what moved code saves below the stack pointer. The
 // procedure call standard knows no red zone [AAPCS64, 6.2.2].
-const scratchBytes = 64
+const scratchBytes = 16
 
 // StackScratch returns the addresses below the stack pointer sp that moved
 // code may overwrite.
@@ -23,6 +23,13 @@ func (ISA) UndefinedFlags(*decode.Inst) uint64 { return 0 }
 // Prepare does nothing: no instruction repeats itself, none traps on an
 // operand.
 func (ISA) Prepare(*decode.Inst, *machine.File, machine.State) {}
+
+// DeadRegisters returns the general registers that inst neither reads nor
+// writes. A far jump needs one.
+func (ISA) DeadRegisters(inst *decode.Inst) uint32 {
+	const general = 1<<linkRegister - 1
+	return general &^ operandsOf(inst)
+}
 
 // Reads of system registers: mrs with op0 = 3.
 const (

@@ -122,14 +122,6 @@ func scratchOf(s *relocate.Step) uint32 { return s.Detail >> 8 & 0xff }
 
 func isSaved(s *relocate.Step) bool { return s.Detail&savedBit != 0 }
 
-// Numbers of registers with a role [AAPCS64, 6.1.1].
-const (
-	ip0          = 16
-	ip1          = 17
-	linkRegister = 30
-	zeroOrSP     = 31
-)
-
 // JumpLen returns the length in bytes of the jump that may take a breakpoint's
 // place.
 func (ISA) JumpLen() int { return wordSize }
@@ -212,7 +204,7 @@ func goesOn(inst *decode.Inst) bool {
 // backRegister returns the register for a far way back. A register that is dead
 // in front of the last instruction is not so behind it if it is the result.
 func backRegister(p *relocate.Plan) uint8 {
-	return deadRegister(&p.Options, usedRegisters(&p.Steps[len(p.Steps)-1].Inst))
+	return deadRegister(&p.Options, resultsOf(&p.Steps[len(p.Steps)-1].Inst))
 }
 
 // partOfReservation finds a part of a load-exclusive … store-exclusive
@@ -324,7 +316,7 @@ func chooseBranch(c choice, inst *decode.Inst, p *relocate.Plan) (choice, *class
 	reach := opt.Reach
 	if inside {
 		reach = relocate.Near
-	} else if c.scratch = deadRegister(opt, usedRegisters(inst)); c.scratch == noRegister && reach == relocate.Far {
+	} else if c.scratch = deadRegister(opt, 0); c.scratch == noRegister && reach == relocate.Far {
 		return c, &ruleMoveFarJump
 	}
 	jump := jumpSize(inst.Target, reach, c.scratch)
@@ -390,7 +382,7 @@ func chooseCallAuth(c choice, inst *decode.Inst, p *relocate.Plan) (choice, *cla
 	if !usesLink && (rn == ip0 || rn == ip1) {
 		return c, nil
 	}
-	if c.scratch = deadRegister(&p.Options, usedRegisters(inst)); c.scratch == noRegister {
+	if c.scratch = deadRegister(&p.Options, 1<<rn|1<<fieldRd(inst)); c.scratch == noRegister {
 		if usesLink {
 			return c, &ruleMoveLink
 		}
@@ -402,6 +394,9 @@ func chooseCallAuth(c choice, inst *decode.Inst, p *relocate.Plan) (choice, *cla
 }
 
 func chooseAddress(c choice, inst *decode.Inst, opt *relocate.Options) choice {
+	if fieldRd(inst) == zeroOrSP {
+		return c // xzr takes the address, so that it has no effect
+	}
 	c.form, c.note, c.action = formAddress, &noteAddress, relocate.Rebased
 	switch constant := constantSize(inst.Target, opt.Reach); opt.Reach {
 	case relocate.Near:

@@ -10,6 +10,9 @@ import (
 // ELFv1 [OpenPOWER ELFv2 ABI, 2.2.3.4].
 const redZone = 512
 
+// DeadRegisters returns 0: far jumps go through TAR, and other registers can be saved.
+func (ISA) DeadRegisters(*decode.Inst) uint32 { return 0 }
+
 // StackScratch returns the addresses below the stack pointer sp that moved
 // code may overwrite.
 func (ISA) StackScratch(sp uint64) (lo, hi uint64) { return sp - redZone - frameBytes, sp - redZone }
