@@ -59,18 +59,14 @@ func ppc64Setup(f *machine.File, arch unicorn.Arch) setup {
 	return s
 }
 
-// insnDCBZ clears a cache line: dcbz and, with one more bit, dcbzl.
-const (
-	insnDCBZ = 31<<26 | 1014<<1
-	maskDCBZ = 63<<26 | 0x3ff<<1
-)
-
 func ppc64Skip(inst *decode.Inst) string {
-	switch {
-	case ppc64.WordOf(inst)&maskDCBZ == insnDCBZ && inst.Len == 4:
-		return "dcbz, on which the engine crashes"
+	switch word := ppc64.WordOf(inst); {
 	case inst.Len == 8:
 		return "prefixed instructions, which the engine does not know"
+	case word&maskX == insnDCBZ:
+		return "dcbz, on which the engine crashes"
+	case readsFPSCR(word):
+		return "reads of FPSCR, which the engine does not keep"
 	case inst.Has(decode.Privileged):
 		return "privileged"
 	case inst.Flow == decode.FlowSyscall:
@@ -81,8 +77,32 @@ func ppc64Skip(inst *decode.Inst) string {
 	return ""
 }
 
+// Instructions that the engine runs wrongly.
+const (
+	maskX     = 63<<26 | 0x3ff<<1
+	insnDCBZ  = 31<<26 | 1014<<1 // dcbzl likewise
+	insnMCRFS = 63<<26 | 64<<1
+)
+
+// readsFPSCR reports whether an instruction reads FPSCR: mffs and its kin,
+// mcrfs, and those that record in CR1. In the engine's library, what writes
+// FPSCR was made for its 32-bit CPUs, and keeps it where a 64-bit one keeps
+// something else: reads give 0. Rounding and status are among what writes, so
+// that arithmetic is right.
+func readsFPSCR(word uint32) bool {
+	const quad = 4 // bits of the opcode of those whose last bit rounds to odd
+	switch word >> 26 {
+	case 59:
+		return word&1 != 0
+	case 63:
+		return word&maskX == insnMFFS || word&maskX == insnMCRFS || word&1 != 0 && word>>1&31 != quad
+	}
+	return false
+}
+
 // stub is guest code that loads and stores the registers that the engine does
-// not show to the host: VSX registers, XER with its carries, FPSCR and TAR.
+// not show to the host: VSX registers, XER with its carries and TAR. FPSCR is
+// only loaded.
 type stub struct {
 	regs        *unicorn.Registers // pc, base and MSR
 	load, store machine.Range
@@ -109,7 +129,7 @@ const (
 	sprTAR     = 815
 	insnMTSPR  = 31<<26 | 467<<1
 	insnMFSPR  = 31<<26 | 339<<1
-	insnMTFSF  = 63<<26 | 1<<25 | 711<<1 // all 64 bits, from f0
+	insnMTFSF  = 63<<26 | 0xff<<17 | 711<<1 // from f0
 	insnMFFS   = 63<<26 | 583<<1
 	insnLXVD2X = 31<<26 | 844<<1
 	insnSTXVD  = 31<<26 | 972<<1
@@ -164,7 +184,6 @@ func (s *stub) emitStore() {
 	s.emitVector(insnSTXVD)
 	s.emit(special(insnMFSPR, sprXER), displaced(62, stubValue, stubXER))
 	s.emit(special(insnMFSPR, sprTAR), displaced(62, stubValue, stubTAR))
-	s.emit(insnMFFS, displaced(54, 0, stubFPSCR))
 }
 
 // enter sets the hidden registers from in.
@@ -206,8 +225,13 @@ func (s *stub) copy(e *Emulator, st machine.State, data []byte, read bool) {
 		word(value[8:], n*16+8)
 	}
 	word(e.file.Bytes(st, ppc64.XER), stubXER)
-	word(e.file.Bytes(st, ppc64.FPSCR), stubFPSCR)
 	word(e.file.Bytes(st, ppc64.TAR), stubTAR)
+	if !read {
+		// The rounding mode is all that the engine can do: enabled exceptions
+		// would be raised in a 32-bit CPU.
+		const roundingMode = 3
+		s.order.PutUint64(data[stubFPSCR:], e.file.Word(st, ppc64.FPSCR)&roundingMode)
+	}
 }
 
 func (s *stub) run(e *Emulator, r machine.Range) error {
