@@ -80,10 +80,12 @@ func resultsOf(inst *decode.Inst) uint32 {
 		return 0
 	case OpOf(inst) == OpHint, OpOf(inst) == OpLandingPad, isSign171615(w):
 		return impliedRegisters
+	case OpOf(inst) == OpSystemRegister:
+		return pairAt(fieldRd(inst)) // mrrs
 	case isLoadStore(w) && inst.PCRel.Kind == decode.PCRelNone:
 		return resultsOfLoadStore(inst)
 	}
-	return pairAt(fieldRd(inst)) // mrrs writes two
+	return 1 << fieldRd(inst)
 }
 
 func pairAt(r uint32) uint32 { return 3 << r }
@@ -101,7 +103,7 @@ func resultsOfLoadStore(inst *decode.Inst) uint32 {
 		block          = 0xf8208000 // ld64b and its kin, among the swaps
 	)
 	w := WordOf(inst)
-	address, data := uint32(1)<<fieldRn(inst), pairAt(fieldRd(inst))
+	address, data := uint32(1)<<fieldRn(inst), uint32(1)<<fieldRd(inst)
 	switch {
 	case w&0x3b000000 == unsignedOffset:
 		return data
@@ -110,5 +112,5 @@ func resultsOfLoadStore(inst *decode.Inst) uint32 {
 	case w&0xffe08c00 == block:
 		return 0xff<<fieldRd(inst) | pairAt(fieldRm(inst))
 	}
-	return data | address | 1<<fieldRa(inst) | pairAt(fieldRm(inst))
+	return pairAt(fieldRd(inst)) | address | 1<<fieldRa(inst) | pairAt(fieldRm(inst))
 }

@@ -15,10 +15,6 @@ var (
 		Reason: "a breakpoint or a part of the sequence left behind, between the load-exclusive and the store-exclusive, makes the store fail every time",
 		Remedy: "move the whole sequence, or an instruction in front of or behind it",
 	}
-	ruleMoveInto = classify.Rule{
-		ID:     "arm64/move-branch-into-instruction",
-		Reason: "it branches into the middle of an instruction of the region",
-	}
 	ruleMoveScratch = classify.Rule{
 		ID:     "arm64/move-scratch",
 		Reason: "its moved form needs a general register, and none may be used",
@@ -147,9 +143,6 @@ func (a ISA) Plan(p *relocate.Plan, insts []decode.Inst, opt relocate.Options) e
 	}
 	if p.From()%wordSize != 0 {
 		return relocate.ErrMisaligned
-	}
-	if addr, found := p.BranchInto(); found {
-		return relocate.Refuse(&ruleMoveInto, addr)
 	}
 	if i, found := partOfReservation(insts, &opt); found {
 		return relocate.Refuse(&ruleMoveReservation, insts[i].Addr)
