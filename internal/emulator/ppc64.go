@@ -63,8 +63,8 @@ func ppc64Skip(inst *decode.Inst) string {
 	switch word := ppc64.WordOf(inst); {
 	case inst.Len == 8:
 		return "prefixed instructions, which the engine does not know"
-	case word&maskX == insnDCBZ:
-		return "dcbz, on which the engine crashes"
+	case crashes(word):
+		return "dcbz and stores of several registers, on which the engine crashes"
 	case readsFPSCR(word):
 		return "reads of FPSCR, which the engine does not keep"
 	case inst.Has(decode.Privileged):
@@ -81,8 +81,21 @@ func ppc64Skip(inst *decode.Inst) string {
 const (
 	maskX     = 63<<26 | 0x3ff<<1
 	insnDCBZ  = 31<<26 | 1014<<1 // dcbzl likewise
+	insnSTSWX = 31<<26 | 661<<1
+	insnSTSWI = 31<<26 | 725<<1
+	opSTMW    = 47
 	insnMCRFS = 63<<26 | 64<<1
 )
+
+// crashes reports whether the engine looks for the memory of an instruction at
+// its physical address, and takes the virtual one for it.
+func crashes(word uint32) bool {
+	switch word & maskX {
+	case insnDCBZ, insnSTSWX, insnSTSWI:
+		return true
+	}
+	return word>>26 == opSTMW
+}
 
 // readsFPSCR reports whether an instruction reads FPSCR: mffs and its kin,
 // mcrfs, and those that record in CR1. In the engine's library, what writes

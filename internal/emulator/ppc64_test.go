@@ -137,6 +137,10 @@ func TestWhatTheEngineCannotRunOnPPC64IsRefused(t *testing.T) {
 	}{
 		{"dcbz", []uint32{0x7c0037ec}, true},
 		{"dcbzl", []uint32{0x7c2037ec}, true},
+		{"stmw", []uint32{0xbfa40000}, true},
+		{"stswi", []uint32{0x7ca485aa}, true},
+		{"stswx", []uint32{0x7ca4352a}, true},
+		{"lmw", []uint32{0xbba40000}, false},
 		{"dcbt", []uint32{0x7c00322c}, false},
 		{"prefixed", []uint32{0x06000001, 0x38640010}, true},
 		{"mffs", []uint32{0xfc20048e}, true},
