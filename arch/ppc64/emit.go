@@ -26,9 +26,6 @@ const (
 	insnMFSPR  = 31<<26 | 339<<1
 	insnBCTAR  = 19<<26 | 560<<1
 
-	sprLR  = 8
-	sprTAR = 815
-
 	linkBit     = 1
 	absoluteBit = 2
 	boShift     = 21
@@ -73,9 +70,8 @@ func (e emitter) Back(code []byte, next uint64, l *relocate.Layout) ([]byte, err
 	if disp := int64(next - l.At(code)); nearForms(l) && reaches(disp, 26) {
 		return e.put(code, insnB|uint32(disp)&0x3fffffc), nil
 	}
-	r := scratchFor(opt, 0)
-	if opt.Reach == relocate.Near || refuseFar(opt, r) != nil {
-		last := &l.Plan.Steps[len(l.Plan.Steps)-1]
+	r, last := scratchFor(opt, 0), &l.Plan.Steps[len(l.Plan.Steps)-1]
+	if opt.Reach == relocate.Near || refuseFar(r, keepsTAR(last)) != nil {
 		return nil, outOfRange(code, last, next, l)
 	}
 	code = e.save(code, r, l)
@@ -210,7 +206,7 @@ func (e emitter) restoreTo(code []byte, r scratch) []byte {
 
 // moveSPR appends mtspr or mfspr.
 func (e emitter) moveSPR(code []byte, insn uint32, r scratch, spr uint32) []byte {
-	return e.put(code, insn|uint32(r.reg)<<21|spr&31<<16|spr>>5<<11)
+	return e.put(code, insn|uint32(r.reg)<<21|sprField(spr))
 }
 
 // set appends instructions that load a special register with v by way of r.
@@ -251,8 +247,7 @@ func (e emitter) branch(code []byte, s *relocate.Step, l *relocate.Layout) ([]by
 			return near, nil
 		}
 	}
-	opt, r := &l.Plan.Options, scratchOf(s)
-	if opt.Reach == relocate.Near || refuseFar(opt, r) != nil {
+	if l.Plan.Options.Reach == relocate.Near || refuseFar(scratchOf(s), keepsTAR(s)) != nil {
 		return nil, outOfRange(code, s, inst.Target, l)
 	}
 	return e.farBranch(code, s, l), nil

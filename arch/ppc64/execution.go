@@ -1,6 +1,8 @@
 package ppc64
 
 import (
+	"slices"
+
 	"xol/decode"
 	"xol/machine"
 )
@@ -29,44 +31,43 @@ func (ISA) UndefinedFlags(*decode.Inst) uint64 { return 0 }
 func (ISA) Prepare(*decode.Inst, *machine.File, machine.State) {}
 
 const (
-	opXMask   = 63<<26 | 1023<<1
-	opMFSPR   = 31<<26 | 339<<1
-	opMFTB    = 31<<26 | 371<<1
-	opDARN    = 31<<26 | 755<<1
-	opWAIT    = 31<<26 | 30<<1
-	sprMask   = 0x1ff800
-	sprFields = 11
+	opXMask = 63<<26 | 1023<<1
+	opMFSPR = 31<<26 | 339<<1
+	opMFTB  = 31<<26 | 371<<1
+	opDARN  = 31<<26 | 755<<1
+	opWAIT  = 31<<26 | 30<<1
 )
 
 // steadySPRs are the special-purpose registers whose values are a program's
-// own, with the halves of the number as in the instruction.
-var steadySPRs = [...]uint32{
-	swapSPR(1),   // XER
-	swapSPR(8),   // LR
-	swapSPR(9),   // CTR
-	swapSPR(256), // VRSAVE
-	swapSPR(815), // TAR
-}
+// own.
+var steadySPRs = [...]uint32{sprXER, sprLR, sprCTR, sprVRSAVE, sprTAR}
 
-func swapSPR(n uint32) uint32 { return n&31<<5 | n>>5 }
+// Numbers of special-purpose registers.
+const (
+	sprXER    = 1
+	sprLR     = 8
+	sprCTR    = 9
+	sprVRSAVE = 256
+	sprTAR    = 815
+)
+
+// sprOf returns the number of the special-purpose register in an instruction,
+// whose halves stand the other way round, and sprField the field with it.
+func sprOf(word uint32) uint32 { return word>>16&31 | word>>11&31<<5 }
+func sprField(n uint32) uint32 { return n&31<<16 | n>>5<<11 }
 
 // Volatile reports whether the result of inst varies from run to run or from
 // CPU to CPU: clocks, random numbers, identification.
 func Volatile(inst *decode.Inst) bool {
-	if inst.Len != 4 {
+	if inst.Len != wordSize {
 		return false
 	}
-	word := uint32(inst.Detail)
+	word := WordOf(inst)
 	switch word & opXMask {
 	case opMFTB, opDARN, opWAIT:
 		return true
 	case opMFSPR:
-		for _, spr := range steadySPRs {
-			if word&sprMask>>sprFields == spr {
-				return false
-			}
-		}
-		return true
+		return !slices.Contains(steadySPRs[:], sprOf(word))
 	}
 	return false
 }

@@ -114,8 +114,8 @@ func addi(rt, ra uint32, v int) uint32 { return dForm(14, rt, ra, v) }
 func ld(rt, ra uint32, d int) uint32   { return dForm(58, rt, ra, d) }
 func std(rs, ra uint32, d int) uint32  { return dForm(62, rs, ra, d) }
 func mr(ra, rs uint32) uint32          { return insnMR | rs<<21 | ra<<16 | rs<<11 }
-func mtspr(spr, rs uint32) uint32      { return insnMTSPR | rs<<21 | spr&31<<16 | spr>>5<<11 }
-func mfspr(rt, spr uint32) uint32      { return insnMFSPR | rt<<21 | spr&31<<16 | spr>>5<<11 }
+func mtspr(spr, rs uint32) uint32      { return insnMTSPR | rs<<21 | sprField(spr) }
+func mfspr(rt, spr uint32) uint32      { return insnMFSPR | rt<<21 | sprField(spr) }
 func bdnz(words int) uint32            { return 0x42000000 | uint32(words*4)&0xfffc }
 func beq(words int) uint32             { return 0x41820000 | uint32(words*4)&0xfffc }
 func cmpdi(ra uint32, v int) uint32    { return dForm(11, 1, ra, v) }
@@ -129,7 +129,6 @@ func concat(parts ...[]uint32) (w []uint32) {
 const (
 	insnSC  = 0x44000002
 	insnBLR = 0x4e800020
-	sprCTR  = 9
 )
 
 // copyWords copies n doublewords from what r4 points to, to what r3 points to.

@@ -2,6 +2,7 @@ package ppc64
 
 import (
 	"math/bits"
+	"slices"
 
 	"xol/classify"
 	"xol/decode"
@@ -26,7 +27,7 @@ var (
 	}
 	ruleMoveTAR = classify.Rule{
 		ID:     "ppc64/move-target-register",
-		Reason: "its moved form jumps through TAR, which in kernel mode still holds the interrupted program's value",
+		Reason: "a far jump goes through TAR, which the code uses itself, or which in kernel mode still holds the interrupted program's value",
 		Remedy: "move it to a place within 32 MiB of where it goes",
 	}
 	ruleMoveStackPointer = classify.Rule{
@@ -82,14 +83,15 @@ type scratch struct {
 type choice struct {
 	form moveForm
 	scratch
+	keepTAR  bool // no far jumps
 	action   relocate.Action
 	note     *relocate.Note
 	min, max int // bytes
 	clobbers uint64
 }
 
-// Step.Detail holds the form in its low byte, the scratch register above, and
-// then whether that is saved.
+// Step.Detail holds the form in its low byte, the scratch register above, then
+// whether that is saved, and whether the plan keeps TAR.
 func (c choice) apply(s *relocate.Step) {
 	s.Detail = uint32(c.form) | uint32(c.reg)<<8
 	if c.saved {
@@ -99,9 +101,14 @@ func (c choice) apply(s *relocate.Step) {
 	s.Min, s.Max = uint8(c.min), uint8(c.max)
 }
 
-const savedBit = 1 << 16
+const (
+	savedBit   = 1 << 16
+	keepTARBit = 1 << 17
+)
 
 func formOf(s *relocate.Step) moveForm { return moveForm(s.Detail) }
+
+func keepsTAR(s *relocate.Step) bool { return s.Detail&keepTARBit != 0 }
 
 func scratchOf(s *relocate.Step) scratch {
 	return scratch{reg: uint8(s.Detail >> 8), saved: s.Detail&savedBit != 0}
@@ -165,7 +172,8 @@ func (ISA) JumpLen() int { return wordSize }
 // mode may lose: the ABI reserves it for the system [OpenPOWER ELFv2 ABI,
 // Register Roles], and compilers do not use it. It exists since POWER8. Linux
 // does not save it for signal handlers, so that a handler must not itself run
-// far forms while the code that it interrupts does.
+// far forms while the code that it interrupts does. Code that uses TAR is moved
+// with near forms only.
 func (a ISA) Plan(p *relocate.Plan, insts []decode.Inst, opt relocate.Options) error {
 	if err := p.Start(insts, opt, wordSize); err != nil {
 		return err
@@ -176,21 +184,36 @@ func (a ISA) Plan(p *relocate.Plan, insts []decode.Inst, opt relocate.Options) e
 	if addr, found := p.BranchInto(); found {
 		return relocate.Refuse(&ruleMoveInto, addr)
 	}
+	keepTAR := opt.Kernel || slices.ContainsFunc(insts, usesTAR)
 	for i := range p.Steps {
-		if opt.Linux {
-			break // a kernel's slot holds the instruction as it is
+		s := &p.Steps[i]
+		if !opt.Linux { // a kernel's slot holds the instruction as it is
+			c, rule := choose(&s.Inst, p, keepTAR)
+			if rule != nil {
+				return relocate.Refuse(rule, s.Inst.Addr)
+			}
+			c.apply(s)
 		}
-		c, rule := choose(&p.Steps[i].Inst, p)
-		if rule != nil {
-			return relocate.Refuse(rule, p.Steps[i].Inst.Addr)
+		if keepTAR {
+			s.Detail |= keepTARBit
 		}
-		c.apply(&p.Steps[i])
 	}
-	return finishPlan(p)
+	return finishPlan(p, keepTAR)
+}
+
+// usesTAR reports whether an instruction reads or writes TAR.
+func usesTAR(inst decode.Inst) bool {
+	switch OpOf(&inst) {
+	case OpBranchTAR:
+		return true
+	case OpMoveSPR:
+		return sprOf(WordOf(&inst)) == sprTAR
+	}
+	return false
 }
 
 // finishPlan adds the way back.
-func finishPlan(p *relocate.Plan) error {
+func finishPlan(p *relocate.Plan, keepTAR bool) error {
 	switch p.Options.Back {
 	case relocate.BackNone:
 		p.Finish(0, 0)
@@ -198,7 +221,7 @@ func finishPlan(p *relocate.Plan) error {
 		p.Finish(wordSize, wordSize)
 	default:
 		r := scratchFor(&p.Options, 0)
-		rule := refuseFar(&p.Options, r)
+		rule := refuseFar(r, keepTAR)
 		if rule != nil && p.Options.Reach == relocate.Far {
 			return relocate.Refuse(rule, p.From())
 		}
@@ -214,9 +237,9 @@ func finishPlan(p *relocate.Plan) error {
 
 // refuseFar returns the rule against a far jump with the scratch register r,
 // nil where it can be made.
-func refuseFar(opt *relocate.Options, r scratch) *classify.Rule {
+func refuseFar(r scratch, keepTAR bool) *classify.Rule {
 	switch {
-	case opt.Kernel:
+	case keepTAR:
 		return &ruleMoveTAR
 	case r.none():
 		return &ruleMoveScratch
@@ -245,8 +268,8 @@ func checkReservation(insts []decode.Inst, opt relocate.Options) error {
 }
 
 // choose returns the form of one instruction, or the rule that refuses it.
-func choose(inst *decode.Inst, p *relocate.Plan) (choice, *classify.Rule) {
-	c := choice{scratch: scratch{reg: noRegister}, min: int(inst.Len), max: int(inst.Len)}
+func choose(inst *decode.Inst, p *relocate.Plan, keepTAR bool) (choice, *classify.Rule) {
+	c := choice{scratch: scratch{reg: noRegister}, keepTAR: keepTAR, min: int(inst.Len), max: int(inst.Len)}
 	switch OpOf(inst) {
 	case OpBranch, OpBranchCond:
 		return chooseBranch(c, inst, p)
@@ -301,11 +324,8 @@ func chooseBranch(c choice, inst *decode.Inst, p *relocate.Plan) (choice, *class
 	if !far {
 		return c, nil
 	}
-	if rule := refuseFar(opt, c.scratch); rule != nil {
-		if opt.Reach == relocate.Far {
-			return c, rule
-		}
-		return c, nil
+	if rule := refuseFar(c.scratch, c.keepTAR); rule != nil {
+		return orNear(c, opt, rule)
 	}
 	size := farJumpSize(inst.Target, c.scratch)
 	if linked {
@@ -335,7 +355,7 @@ func chooseRegister(c choice, inst *decode.Inst, opt *relocate.Options) (choice,
 	c.clobbers = c.changed()
 	c.min += c.frameSize() + setSize(inst.Next())
 	if OpOf(inst) == OpBranchLR {
-		if opt.Kernel {
+		if c.keepTAR {
 			return c, &ruleMoveTAR
 		}
 		c.clobbers |= 1 << TAR

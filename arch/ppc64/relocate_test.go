@@ -323,6 +323,20 @@ func TestLinuxSlot(t *testing.T) {
 	}
 }
 
+// An absolute branch into the region stays in it, too.
+func TestAbsoluteBranchInside(t *testing.T) {
+	for _, isa := range byteOrders {
+		insts := sweepAll(t, isa, append(isa.bytesOf(0x38630001), isa.bytesOf(0x48001002)...), 0x1000) // ba 0x1000
+		var p relocate.Plan
+		code := make([]byte, 64)
+		n, err := move(isa, code, &p, insts, relocate.Options{Form: relocate.Region, Back: relocate.BackNone}, moveFar)
+		want := append(isa.bytesOf(0x38630001), isa.bytesOf(0x4bfffffc)...) // b $-4
+		if err != nil || !bytes.Equal(code[:n], want) {
+			t.Errorf("%s: %x, %v, want %x", isa.Name(), code[:n], err, want)
+		}
+	}
+}
+
 func TestConstants(t *testing.T) {
 	for _, c := range []struct {
 		value uint64
