@@ -20,11 +20,13 @@ const pageMask = unicorn.PageSize - 1
 
 // page is one page of guest memory.
 type page struct {
-	va    uint64
-	frame int    // in the arena
-	fetch int    // likewise, for fetches of instructions
-	seed  uint64 // that its contents come from
-	code  bool   // holds a part; its contents do not depend on the run's seed
+	va     uint64
+	frame  int    // in the arena
+	fetch  int    // likewise, for fetches of instructions
+	lo, hi int    // what of the page parts fill
+	seed   uint64 // that the rest comes from
+	code   bool   // stays from run to run
+	seen   bool   // more than fetched from: only then its contents matter
 }
 
 // Where there is no part, there is nothing to fetch either but the byte blank.
@@ -92,6 +94,10 @@ func (m *memory) translate(va uint64, access unicorn.Access) (uint64, unicorn.Pe
 	if p == nil {
 		return 0, 0, false
 	}
+	if !p.seen && p.fetch != blankFrame {
+		m.fill(p)
+	}
+	p.seen = true
 	return uint64(p.frame) * unicorn.PageSize, unicorn.PermRead | unicorn.PermWrite, true
 }
 
@@ -112,14 +118,20 @@ func (m *memory) page(va uint64, code bool) *page {
 	if !ok {
 		return nil
 	}
-	p := page{va, frame, blankFrame, m.seed, code}
-	if code {
-		p.seed = 0
+	m.pages = append(m.pages, page{va: va, frame: frame, fetch: blankFrame, code: code})
+	p := &m.pages[len(m.pages)-1]
+	if !code {
+		m.fill(p)
 	}
-	machine.Fill(m.contents(frame), va, p.seed)
-	copy(m.before(frame), m.contents(frame))
-	m.pages = append(m.pages, p)
-	return &m.pages[len(m.pages)-1]
+	return p
+}
+
+// fill gives p the contents that the run's seed makes, around the parts.
+func (m *memory) fill(p *page) {
+	p.seed = m.seed
+	machine.Fill(m.contents(p.frame), p.va, p.seed)
+	copy(m.contents(p.frame)[p.lo:p.hi], m.contents(p.fetch)[p.lo:p.hi])
+	copy(m.before(p.frame), m.contents(p.frame))
 }
 
 // take returns a frame that is not in use.
@@ -143,7 +155,7 @@ func (m *memory) codePage(va uint64) *page {
 		return nil
 	}
 	m.erase(frame)
-	p.fetch = frame
+	p.fetch, p.lo = frame, unicorn.PageSize
 	return p
 }
 
@@ -172,7 +184,14 @@ func (m *memory) reset(seed uint64) bool {
 	m.seed = seed
 	changed := m.drop(func(p *page) bool { return !p.code && p.seed != seed })
 	for i := range m.pages {
-		copy(m.contents(m.pages[i].frame), m.before(m.pages[i].frame))
+		p := &m.pages[i]
+		switch {
+		case !p.seen:
+		case p.fetch != blankFrame && p.seed != seed:
+			m.fill(p)
+		default:
+			copy(m.contents(p.frame), m.before(p.frame))
+		}
 	}
 	return changed
 }
@@ -185,9 +204,11 @@ func (m *memory) put(part machine.Part) error {
 		if p == nil {
 			return errArena
 		}
-		n := copy(m.contents(p.frame)[va&pageMask:], code)
-		copy(m.contents(p.fetch)[va&pageMask:], code)
+		start := int(va & pageMask)
+		n := copy(m.contents(p.frame)[start:], code)
+		copy(m.contents(p.fetch)[start:], code)
 		copy(m.before(p.frame), m.contents(p.frame))
+		p.lo, p.hi = min(p.lo, start), max(p.hi, start+n)
 		code, va = code[n:], va+uint64(n)
 	}
 	return nil
