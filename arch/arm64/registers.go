@@ -65,7 +65,8 @@ const impliedRegisters = 1<<15 | 1<<ip0 | 1<<ip1
 // operandsOf returns a set of general registers that holds all that inst may
 // read or write, by number.
 func operandsOf(inst *decode.Inst) uint32 {
-	return resultsOf(inst) | 1<<fieldRn(inst) | 1<<fieldRa(inst) | pairAt(fieldRm(inst))
+	fields := pairAt(fieldRd(inst)) | 1<<fieldRn(inst) | 1<<fieldRa(inst) | pairAt(fieldRm(inst))
+	return fields | resultsOf(inst)
 }
 
 // resultsOf returns a set of general registers that holds all that inst may
