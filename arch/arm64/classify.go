@@ -48,10 +48,8 @@ func (p isaProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Ve
 		followPACM(&verdicts[i], f.Insts, i)
 	}
 	eachSequence(f.Insts, func(s sequence) {
-		for i := s.first + 1; i <= s.last; i++ {
-			if verdicts[i].OK() {
-				verdicts[i] = s.isaVerdict(f.Insts)
-			}
+		for i := s.first; i <= s.last; i++ {
+			s.refuse(&verdicts[i], f.Insts, i)
 		}
 	})
 	return dst
@@ -69,8 +67,8 @@ func (p isaProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
 	}
 	p.judge(&v, inst)
 	followPACM(&v, f.Insts, i)
-	if s, ok := sequenceAt(f.Insts, i); ok && v.OK() && i > s.first {
-		v = s.isaVerdict(f.Insts)
+	if s, ok := sequenceAt(f.Insts, i); ok {
+		s.refuse(&v, f.Insts, i)
 	}
 	return v
 }
@@ -133,10 +131,13 @@ func followPACM(v *classify.Verdict, insts []decode.Inst, i int) {
 // the first and last one.
 type sequence struct{ first, last int }
 
-// isaVerdict refuses what stands behind the first instruction of s.
-func (s sequence) isaVerdict(insts []decode.Inst) classify.Verdict {
-	first := insts[s.first].Addr
-	return classify.Verdict{Rule: &isaRules[isaExclusive], Culprit: first, Instead: first}
+// refuse refuses instruction i of s where it stands behind the first and no
+// other rule forbids it.
+func (s sequence) refuse(v *classify.Verdict, insts []decode.Inst, i int) {
+	rule, first := &isaRules[isaExclusive], insts[s.first].Addr
+	if i > s.first && (v.OK() || v.Rule == rule) {
+		*v = classify.Verdict{Rule: rule, Culprit: first, Instead: first}
+	}
 }
 
 // eachSequence calls visit for every sequence that lies on a straight path: from
