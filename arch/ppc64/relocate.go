@@ -115,14 +115,14 @@ func scratchOf(s *relocate.Step) scratch {
 }
 
 // none reports whether there is no register to be had.
-func (s scratch) none() bool { return s.reg == noRegister }
+func (r scratch) none() bool { return r.reg == noRegister }
 
-// changed returns the set of registers that a form loses with s.
-func (s scratch) changed() uint64 {
-	if s.saved || s.none() {
+// changed returns the set of registers that a form loses with r.
+func (r scratch) changed() uint64 {
+	if r.saved || r.none() {
 		return 0
 	}
-	return 1 << s.reg
+	return 1 << r.reg
 }
 
 // scratchFor returns a register other than r1 and those in the set avoid: a
@@ -302,41 +302,45 @@ func chooseBranch(c choice, inst *decode.Inst, p *relocate.Plan) (choice, *class
 		return c, nil
 	}
 	c.form, c.action, c.note = formBranch, relocate.Rebased, &noteBranch
-	far := moves && !inside && opt.Reach != relocate.Near
-	if linked || far {
-		c.scratch = scratchFor(opt, 0)
+	c.scratch = scratchFor(opt, 0)
+	if onlyGetsPC(inst) {
+		c.min, c.max = 0, 0
+	}
+	if moves && inst.Has(decode.Conditional) && opt.Reach != relocate.Near {
+		c.max += overSize
 	}
 	if linked {
 		if c.none() {
 			return c, &ruleMoveScratch
 		}
-		c.action, c.note = relocate.Expanded, &noteLink
-		c.min += c.frameSize() + setSize(inst.Next())
-		c.clobbers = c.changed()
+		c = withLink(c, inst, &noteLink)
 	}
-	if onlyGetsPC(inst) {
-		c.min -= wordSize
-	}
-	c.max = c.min
-	if moves && inst.Has(decode.Conditional) && opt.Reach != relocate.Near {
-		c.max += overSize
-	}
-	if !far {
+	if !moves || inside || opt.Reach == relocate.Near {
 		return c, nil
 	}
+	return chooseFarBranch(c, inst, opt)
+}
+
+// chooseFarBranch adds the far form to the near one of c.
+func chooseFarBranch(c choice, inst *decode.Inst, opt *relocate.Options) (choice, *classify.Rule) {
 	if rule := refuseFar(c.scratch, c.keepTAR); rule != nil {
 		return orNear(c, opt, rule)
 	}
 	size := farJumpSize(inst.Target, c.scratch)
-	if linked {
+	if inst.Has(decode.Link) {
 		size += setSize(inst.Next())
 	}
-	c.max = max(c.max, size)
-	if opt.Reach == relocate.Far {
-		c.min, c.max = size, size
-	}
 	c.clobbers = 1<<TAR | c.changed()
-	return c, nil
+	return withFar(c, opt, size, size), nil
+}
+
+// withLink adds what loads LR with the address behind inst.
+func withLink(c choice, inst *decode.Inst, note *relocate.Note) choice {
+	size := c.frameSize() + setSize(inst.Next())
+	c.action, c.note, c.clobbers = relocate.Expanded, note, c.changed()
+	c.min += size
+	c.max += size
+	return c
 }
 
 // onlyGetsPC reports whether inst is bcl 20,31,$+4 or bl $+4, which put the
@@ -348,20 +352,20 @@ func onlyGetsPC(inst *decode.Inst) bool {
 // chooseRegister is for bcctrl and bctarl, and for bclrl, whose target has to
 // leave LR first.
 func chooseRegister(c choice, inst *decode.Inst, opt *relocate.Options) (choice, *classify.Rule) {
-	c.form, c.action, c.note = formRegister, relocate.Expanded, &noteLink
+	c.form = formRegister
 	if c.scratch = scratchFor(opt, 0); c.none() {
 		return c, &ruleMoveScratch
 	}
-	c.clobbers = c.changed()
-	c.min += c.frameSize() + setSize(inst.Next())
-	if OpOf(inst) == OpBranchLR {
-		if c.keepTAR {
-			return c, &ruleMoveTAR
-		}
-		c.clobbers |= 1 << TAR
-		c.min += 2 * wordSize
+	c = withLink(c, inst, &noteLink)
+	if OpOf(inst) != OpBranchLR {
+		return c, nil
 	}
-	c.max = c.min
+	if c.keepTAR {
+		return c, &ruleMoveTAR
+	}
+	c.clobbers |= 1 << TAR
+	c.min += 2 * wordSize
+	c.max += 2 * wordSize
 	return c, nil
 }
 
@@ -370,14 +374,11 @@ func isSCV(inst *decode.Inst) bool { return WordOf(inst)&3 == 1 }
 
 // chooseSyscall is for scv.
 func chooseSyscall(c choice, inst *decode.Inst, opt *relocate.Options) (choice, *classify.Rule) {
-	c.form, c.action, c.note = formSyscall, relocate.Expanded, &noteSyscall
+	c.form = formSyscall
 	if c.scratch = scratchFor(opt, 0); c.none() {
 		return c, &ruleMoveScratch
 	}
-	c.clobbers = c.changed()
-	c.min += c.frameSize() + setSize(inst.Next())
-	c.max = c.min
-	return c, nil
+	return withLink(c, inst, &noteSyscall), nil
 }
 
 // chooseAddress is for addpcis and paddi. A constant goes into r1 in one
@@ -402,7 +403,7 @@ func chooseAddress(c choice, inst *decode.Inst, opt *relocate.Options) (choice, 
 	return withFar(c, opt, size, size), nil
 }
 
-// withFar adds a far form of min to max bytes to the near one of c.
+// withFar adds a far form of least to most bytes to the near one of c.
 func withFar(c choice, opt *relocate.Options, least, most int) choice {
 	c.min, c.max = min(c.min, least), max(c.max, most)
 	if opt.Reach == relocate.Far {
