@@ -5,6 +5,7 @@
 package nativecpu
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -72,16 +73,19 @@ const (
 )
 
 // Run executes code; see machine.Engine. Code runs at full speed until it
-// leaves: what is behind it is breakpoints, what is elsewhere cannot execute.
-// steps is not counted; a watchdog ends what goes on for long.
+// leaves: what is behind it, and the parts outside stay, are breakpoints, and
+// what is elsewhere cannot execute. steps is not counted; a watchdog ends what
+// goes on for long.
 func (c *CPU) Run(out, in machine.State, seed uint64, stay machine.Range, _ int) (machine.Event, []machine.Write, error) {
 	if err := c.mem.reset(seed); err != nil {
 		return machine.Event{}, nil, err
 	}
+	c.mem.cover(stay)
 	if err := c.enter(in); err != nil {
 		return machine.Event{}, nil, err
 	}
 	event, pc, err := c.run(stay)
+	c.mem.uncover(stay)
 	if err != nil {
 		return event, nil, err
 	}
@@ -223,6 +227,7 @@ type memory struct {
 	child    *child
 	pristine []byte
 	pages    []page
+	parts    []machine.Part // loaded
 	free     []int
 	seed     uint64
 	writes   []machine.Write
@@ -321,19 +326,51 @@ func (m *memory) load(parts []machine.Part) error {
 	if err := m.drop(func(*page) bool { return true }); err != nil {
 		return err
 	}
+	m.parts = m.parts[:0]
 	for _, part := range parts {
-		code, va := part.Code, part.Addr
-		for len(code) > 0 {
-			p, err := m.codePage(va &^ pageMask)
-			if err != nil {
+		end := part.Addr + uint64(len(part.Code))
+		for va := part.Addr &^ pageMask; va < end; va += pageSize {
+			if _, err := m.codePage(va); err != nil {
 				return err
 			}
-			n := copy(m.contents(p.frame)[va&pageMask:], code)
-			copy(m.before(p.frame), m.contents(p.frame))
-			code, va = code[n:], va+uint64(n)
 		}
+		m.parts = append(m.parts, machine.Part{Addr: part.Addr, Code: slices.Clone(part.Code)})
+		m.write(part.Addr, part.Code)
+	}
+	for _, p := range m.pages {
+		copy(m.before(p.frame), m.contents(p.frame))
 	}
 	return m.child.flush()
+}
+
+// write changes memory in pages that are there.
+func (m *memory) write(va uint64, data []byte) {
+	for _, p := range m.pages {
+		switch offset := int64(va - p.va); {
+		case offset >= 0 && offset < pageSize:
+			copy(m.contents(p.frame)[offset:], data)
+		case offset < 0 && -offset < int64(len(data)):
+			copy(m.contents(p.frame), data[-offset:])
+		}
+	}
+}
+
+// cover puts breakpoints in place of the parts outside stay.
+func (m *memory) cover(stay machine.Range) {
+	for _, part := range m.parts {
+		if !stay.Holds(part.Addr) {
+			m.write(part.Addr, bytes.Repeat([]byte{breakpoint}, len(part.Code)))
+		}
+	}
+}
+
+// uncover undoes cover.
+func (m *memory) uncover(stay machine.Range) {
+	for _, part := range m.parts {
+		if !stay.Holds(part.Addr) {
+			m.write(part.Addr, part.Code)
+		}
+	}
 }
 
 func (m *memory) codePage(va uint64) (*page, error) {

@@ -3,10 +3,12 @@
 package nativecpu
 
 import (
+	"bytes"
 	"encoding/hex"
 	"testing"
 
 	"xol/arch/amd64"
+	"xol/decode"
 	"xol/machine"
 )
 
@@ -148,6 +150,109 @@ func TestContentsDependOnTheSeed(t *testing.T) {
 		}
 		if got, want := f.Word(out, amd64.RAX), machine.Word(dataAt, seed); got != want {
 			t.Errorf("seed %d: %#x, want %#x", seed, got, want)
+		}
+	}
+}
+
+// A run that leaves for another part is over there: it must not go on in it and
+// come back.
+func TestOtherPartsDoNotExecute(t *testing.T) {
+	cpu, f := open(t)
+	const otherAt = codeAt + 0x5000
+	here := []byte{0xff, 0xc0, 0xe9, 0xf9, 0x4f, 0, 0} // inc %eax; jmp otherAt
+	other := []byte{0xff, 0xc0, 0xff, 0xc0}
+	if err := cpu.Load([]machine.Part{{Addr: codeAt, Code: here}, {Addr: otherAt, Code: other}}); err != nil {
+		t.Fatal(err)
+	}
+	out := f.NewState()
+	for _, c := range []struct {
+		name     string
+		from     uint64
+		stay     machine.Range
+		pc, eaxs uint64
+	}{
+		{"first", codeAt, machine.Range{Lo: codeAt, Hi: codeAt + uint64(len(here))}, otherAt, 1},
+		{"second", otherAt, machine.Range{Lo: otherAt, Hi: otherAt + uint64(len(other))}, otherAt + 4, 2},
+		{"first again", codeAt, machine.Range{Lo: codeAt, Hi: codeAt + uint64(len(here))}, otherAt, 1},
+	} {
+		in := start(f)
+		f.SetWord(in, amd64.RIP, c.from)
+		event, writes, err := cpu.Run(out, in, seed, c.stay, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if event.Kind != machine.EventLeft || f.Word(out, amd64.RIP) != c.pc || f.Word(out, amd64.RAX) != c.eaxs || len(writes) != 0 {
+			t.Errorf("%s: %v at %#x, rax %d, %d writes", c.name, event.Kind, f.Word(out, amd64.RIP), f.Word(out, amd64.RAX), len(writes))
+		}
+	}
+}
+
+// Code and data may cross from one page to the next.
+func TestPages(t *testing.T) {
+	cpu, f := open(t)
+	const at = codeAt + pageSize - 2
+	code := []byte{0x48, 0x89, 0x83, 0xfc, 0x0f, 0, 0} // mov %rax,0xffc(%rbx)
+	if err := cpu.Load([]machine.Part{{Addr: at, Code: code}}); err != nil {
+		t.Fatal(err)
+	}
+	in, out := start(f), f.NewState()
+	f.SetWord(in, amd64.RIP, at)
+	f.SetWord(in, amd64.RAX, 0x1122334455667788)
+	for range 2 {
+		event, writes, err := cpu.Run(out, in, seed, machine.Range{Lo: at, Hi: at + uint64(len(code))}, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if event.Kind != machine.EventLeft || f.Word(out, amd64.RIP) != at+uint64(len(code)) {
+			t.Fatalf("%v at %#x", event.Kind, f.Word(out, amd64.RIP))
+		}
+		if len(writes) != 2 || writes[0].Addr != dataAt+pageSize-8 || writes[1].Addr != dataAt+pageSize ||
+			writes[0].New&0xffffffff != 0x88776655 || writes[1].New>>32 != 0x44332211 {
+			t.Errorf("%x", writes)
+		}
+	}
+}
+
+func TestX87RegistersAreSetAndRead(t *testing.T) {
+	cpu, f := open(t)
+	code := []byte{0xd9, 0xc9} // fxch %st(1)
+	if err := cpu.Load([]machine.Part{{Addr: codeAt, Code: code}}); err != nil {
+		t.Fatal(err)
+	}
+	in, out := start(f), f.NewState()
+	f.SetWord(in, amd64.FTW, 0xfff0) // two in use
+	one, two := []byte{0, 0, 0, 0, 0, 0, 0, 0x80, 0xff, 0x3f}, []byte{0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0x40}
+	copy(f.Bytes(in, amd64.ST0), one)
+	copy(f.Bytes(in, amd64.ST0+1), two)
+	if _, _, err := cpu.Run(out, in, seed, machine.Range{Lo: codeAt, Hi: codeAt + 2}, 10); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(f.Bytes(out, amd64.ST0), two) || !bytes.Equal(f.Bytes(out, amd64.ST0+1), one) || f.Word(out, amd64.FTW) != 0xfff0 {
+		t.Errorf("% x, % x, tags %#x", f.Bytes(out, amd64.ST0), f.Bytes(out, amd64.ST0+1), f.Word(out, amd64.FTW))
+	}
+}
+
+func TestSkip(t *testing.T) {
+	cpu, _ := open(t)
+	for _, c := range []struct{ name, code, reason string }{
+		{"anything", "4801c8", ""},
+		{"privileged", "f4", "privileged"},
+		{"clock", "0f31", "results that vary: clocks, random numbers, CPU identity"},
+		{"popf", "9d", "popf with random flags"},
+		{"branch to itself", "ebfe", "branches to themselves"},
+		{"branch into itself", "ebff", "branches to themselves"},
+		{"branch", "eb00", ""},
+	} {
+		code, err := hex.DecodeString(c.code)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var inst decode.Inst
+		if err := (amd64.ISA{}).Decode(&inst, code, codeAt); err != nil {
+			t.Fatal(err)
+		}
+		if got := cpu.Skip(&inst); got != c.reason {
+			t.Errorf("%s: %q", c.name, got)
 		}
 	}
 }
