@@ -45,12 +45,15 @@ func amd64Setup(f *machine.File) setup {
 	return s
 }
 
-// doubleFault is what the engine makes of every fault after the first, since it
-// never sees the first one's handler return.
+// doubleFault is what the engine makes of a fault after another, since it never
+// sees the first one's handler return.
 const doubleFault = 8
 
+// contributory are the exceptions that make a double fault of another one.
+const contributory = 1<<0 | 1<<10 | 1<<11 | 1<<12 | 1<<13
+
 func amd64Event(trap uint32) machine.Event {
-	if trap == doubleFault {
+	if trap == doubleFault || contributory>>trap&1 != 0 {
 		trap = 0
 	}
 	return machine.Event{Kind: machine.EventTrap, Number: uint64(trap)}
@@ -84,6 +87,10 @@ func amd64Skip(inst *decode.Inst) string {
 		return "xbegin, whose abort status the engine makes up"
 	case inst.PCRel.Kind != decode.PCRelNone && d.Map() == amd64.Map0F && (d.Opcode() == 0xa4 || d.Opcode() == 0xac):
 		return "shld and shrd by an immediate, whose RIP-relative operand the engine misplaces by a byte"
+	case d.Map() == amd64.Map0F && d.Opcode() == 0xaa:
+		return "rsm, which the engine executes outside system-management mode"
+	case isExtendedMMX(d):
+		return "MMX with a register bit that has no effect, but for the engine"
 	case amd64.LoadsSystemFlags(inst):
 		return "popf with random flags"
 	case amd64.Volatile(inst):
@@ -92,4 +99,11 @@ func amd64Skip(inst *decode.Inst) string {
 		return "far transfers and segment registers"
 	}
 	return ""
+}
+
+// isExtendedMMX recognises the MMX instructions of SSSE3 with REX.R or REX.B,
+// for which the engine looks behind the eighth register.
+func isExtendedMMX(d amd64.Detail) bool {
+	mmx := d.Prefixes()&amd64.Prefix66 == 0 && (d.Map() == amd64.Map0F38 && d.Opcode() < 0x20 || d.Map() == amd64.Map0F3A && d.Opcode() == 0x0f)
+	return mmx && d.R()|d.B() != 0
 }
