@@ -11,23 +11,25 @@ import (
 	"xol/relocate"
 )
 
-// checker verifies one instruction at a time.
+// checker verifies one run of instructions at a time.
 type checker struct {
 	opt     *Options
+	form    relocate.Form
 	engines []machine.Engine
 	file    *machine.File
 	flags   int // index of the flags register
 
+	insts       []decode.Inst // as they stand where they are run
 	plan        relocate.Plan
-	code        [1024]byte
+	code        [4096]byte
 	start       machine.State
 	left, right machine.State // after the original, after the moved form
 	writes      []machine.Write
 }
 
-func newChecker(opt *Options, engines []machine.Engine) *checker {
+func newChecker(opt *Options, form relocate.Form, engines []machine.Engine) *checker {
 	f := opt.Target.Registers()
-	c := &checker{opt: opt, engines: engines, file: f, flags: -1}
+	c := &checker{opt: opt, form: form, engines: engines, file: f, flags: -1}
 	c.start, c.left, c.right = f.NewState(), f.NewState(), f.NewState()
 	for i := range f.Registers {
 		if f.Registers[i].Kind == machine.Flags {
@@ -47,148 +49,255 @@ const (
 	near    = 0x0012_3000
 )
 
-// steps bounds a run: a repeated instruction runs at most as often as Prepare
-// lets it, a moved form is short.
-const steps = 600
+// Bounds of a run: a repeated instruction runs at most as often as Prepare lets
+// it; a moved form is some times as long as the original.
+const (
+	steps      = 600
+	movedSteps = 32 * steps
+)
 
-// check verifies one instruction and counts it.
-func (c *checker) check(found *decode.Inst, t *tally) error {
-	var inst decode.Inst
-	addr := home + found.Addr&lowBits
-	if err := c.opt.Target.Decode(&inst, found.Bytes(), addr); err != nil {
-		return fmt.Errorf("%#x does not decode at %#x: %w", found.Addr, addr, err)
+// check verifies one run of instructions and counts it.
+func (c *checker) check(found []decode.Inst, t *tally) error {
+	if err := c.settle(found); err != nil {
+		return err
 	}
-	to := c.destination(&inst)
-	n, err := c.move(&inst, to)
+	from, to := c.insts[0].Addr, c.destination()
+	n, err := c.move(to)
 	var refused *relocate.RefusedError
 	switch {
 	case errors.As(err, &refused):
 		t.skip(refusedClass(refused.Rule))
 		return nil
 	case err != nil:
-		return fmt.Errorf("%x at %#x: %w", inst.Bytes(), inst.Addr, err)
+		return fmt.Errorf("%x at %#x: %w", c.bytes(), from, err)
 	}
 	moved := c.code[:n]
 	reason := "no engine"
 	for _, e := range c.engines {
-		if reason = e.Skip(&inst); reason != "" {
+		if reason = c.skip(e); reason != "" {
 			continue
 		}
-		if err := e.Load([]machine.Part{{Addr: inst.Addr, Code: inst.Bytes()}, {Addr: to, Code: moved}}); err != nil {
+		if err := e.Load([]machine.Part{{Addr: from, Code: c.bytes()}, {Addr: to, Code: moved}}); err != nil {
 			return err
 		}
-		known, err := c.run(e, &inst, to, moved, t)
+		result, err := c.run(e, to, moved, t)
 		if err != nil {
-			return fmt.Errorf("%s: %x at %#x: %w", e.Name(), inst.Bytes(), inst.Addr, err)
+			return fmt.Errorf("%s: %x at %#x: %w", e.Name(), c.bytes(), from, err)
 		}
-		if known {
-			t.verify(class(&c.plan.Steps[0]))
+		switch result {
+		case compared:
+			t.verify(c.class())
 			return nil
+		case notCompared:
+			reason = "exceptions or loops in every state"
+		case unknown:
+			reason = "unknown to " + e.Name()
 		}
-		reason = "unknown to " + e.Name()
 	}
 	t.skip(reason)
 	return nil
 }
 
-// destination returns an address for the moved form that depends on the
-// instruction alone, with every alignment that code may have.
-func (c *checker) destination(inst *decode.Inst) uint64 {
-	align := uint64(c.opt.Target.Align())
-	offset := machine.Mix(inst.Addr^c.opt.Seed) % 0x4000 &^ (align - 1)
-	if c.opt.Reach == relocate.Far {
-		return far + inst.Addr&lowBits&^0xfff + offset
+// settle decodes the instructions where they are to run.
+func (c *checker) settle(found []decode.Inst) error {
+	c.insts = c.insts[:0]
+	addr := home + found[0].Addr&lowBits
+	for i := range found {
+		var inst decode.Inst
+		if err := c.opt.Target.Decode(&inst, found[i].Bytes(), addr); err != nil {
+			return fmt.Errorf("%#x does not decode at %#x: %w", found[i].Addr, addr, err)
+		}
+		c.insts = append(c.insts, inst)
+		addr = inst.Next()
 	}
-	return inst.Addr&^0xfff + near + offset
+	return nil
 }
 
-func (c *checker) move(inst *decode.Inst, to uint64) (int, error) {
-	opt := relocate.Options{Reach: c.opt.Reach}
-	if opt.Reach == relocate.Near {
-		opt.Reach = relocate.Anywhere
+// next returns the address behind the instructions.
+func (c *checker) next() uint64 { return c.insts[len(c.insts)-1].Next() }
+
+// bytes returns the instructions' bytes.
+func (c *checker) bytes() []byte {
+	var code []byte
+	for i := range c.insts {
+		code = append(code, c.insts[i].Bytes()...)
 	}
-	if err := c.opt.Target.Plan(&c.plan, []decode.Inst{*inst}, opt); err != nil {
+	return code
+}
+
+// skip says why the engine does not run one of the instructions.
+func (c *checker) skip(e machine.Engine) string {
+	for i := range c.insts {
+		if reason := e.Skip(&c.insts[i]); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// destination returns an address for the moved form that depends on the
+// instructions alone, with every alignment that code may have.
+func (c *checker) destination() uint64 {
+	from := c.insts[0].Addr
+	align := uint64(c.opt.Target.Align())
+	offset := machine.Mix(from^c.opt.Seed) % 0x4000 &^ (align - 1)
+	if c.opt.Reach == relocate.Far {
+		return far + from&lowBits&^0xfff + offset
+	}
+	return from&^0xfff + near + offset
+}
+
+// move encodes the moved form for the address to. What a near place is out of
+// reach of may take the same registers as a far one.
+func (c *checker) move(to uint64) (int, error) {
+	if c.opt.Reach == relocate.Near {
+		n, err := c.encode(relocate.Options{Form: c.form}, to)
+		if !errors.Is(err, relocate.ErrRange) {
+			return n, err
+		}
+		return c.encode(relocate.Options{Form: c.form, Registers: c.deadRegisters()}, to)
+	}
+	return c.encode(relocate.Options{Form: c.form, Reach: c.opt.Reach, Registers: c.deadRegisters()}, to)
+}
+
+func (c *checker) encode(opt relocate.Options, to uint64) (int, error) {
+	if err := c.opt.Target.Plan(&c.plan, c.insts, opt); err != nil {
 		return 0, err
 	}
 	return c.opt.Target.Encode(c.code[:], &c.plan, to)
 }
 
-// run compares the two forms in all states. It reports false where the engine
-// does not know the instruction.
-func (c *checker) run(e machine.Engine, inst *decode.Inst, to uint64, moved []byte, t *tally) (known bool, err error) {
-	here, there := machine.Range{Lo: inst.Addr, Hi: inst.Next()}, machine.Range{Lo: to, Hi: to + uint64(len(moved))}
+// deadRegisters returns registers that none of the instructions uses.
+func (c *checker) deadRegisters() uint32 {
+	dead := ^uint32(0)
+	for i := range c.insts {
+		dead &= c.opt.Target.DeadRegisters(&c.insts[i])
+	}
+	return dead
+}
+
+// result is what came of running both forms.
+type result uint8
+
+const (
+	unknown     result = iota // the engine does not know an instruction
+	notCompared               // neither came to its end from any state
+	compared
+)
+
+// run compares the two forms in all states.
+func (c *checker) run(e machine.Engine, to uint64, moved []byte, t *tally) (result, error) {
+	from := c.insts[0].Addr
+	here, there := machine.Range{Lo: from, Hi: c.next()}, machine.Range{Lo: to, Hi: to + uint64(len(moved))}
+	done := notCompared
 	for i := range c.opt.States {
 		seed := machine.Mix(c.opt.Seed + uint64(i)*0x9e3779b97f4a7c15)
 		randomState(c.file, c.start, seed)
-		c.opt.Target.Prepare(inst, c.file, c.start)
+		for j := range c.insts {
+			c.opt.Target.Prepare(&c.insts[j], c.file, c.start)
+		}
 
-		c.file.SetWord(c.start, c.file.PC, inst.Addr)
-		event, writes, err := e.Run(c.left, c.start, seed, here, originalSteps(inst))
+		c.file.SetWord(c.start, c.file.PC, from)
+		event, writes, err := e.Run(c.left, c.start, seed, here, c.originalSteps())
 		if err != nil {
-			return false, err
+			return unknown, err
 		}
 		if event.Kind == machine.EventInvalid {
-			return false, nil
+			return unknown, nil
 		}
 		c.writes = append(c.writes[:0], writes...)
 
 		c.file.SetWord(c.start, c.file.PC, to)
-		movedEvent, writes, err := e.Run(c.right, c.start, seed, there, steps)
+		movedEvent, writes, err := e.Run(c.right, c.start, seed, there, movedSteps)
 		if err != nil {
-			return false, err
+			return unknown, err
 		}
 		t.states++
-		if what := c.compare(inst, event, movedEvent, writes); what != nil {
-			c.differ(inst, to, moved, what, t)
-			return true, nil
+		if event.Kind == machine.EventSteps && c.originalSteps() == 1 {
+			event.Kind = machine.EventLeft
+		}
+		what, complete := c.compare(event, movedEvent, to-from, writes)
+		if what != nil {
+			c.differ(to, moved, what, t)
+			return compared, nil
+		}
+		if complete {
+			done = compared
 		}
 	}
-	return true, nil
+	return done, nil
 }
 
-// originalSteps is 1 for an instruction that may jump to itself, so that it is
-// left after one round, and the bound of steps where it may repeat itself.
-func originalSteps(inst *decode.Inst) int {
-	if inst.Flow == decode.FlowNone {
+// originalSteps is 1 for a lone instruction that may jump to itself, so that it
+// is left after one round, and the bound of steps where it may repeat itself.
+func (c *checker) originalSteps() int {
+	if c.form == relocate.Region || c.insts[0].Flow == decode.FlowNone {
 		return steps
 	}
 	return 1
 }
 
-// compare returns what differs after the two forms, nil where nothing does.
-// After an exception inside the moved form its registers are not those of the
-// original yet, so that only the kind of event counts then.
-func (c *checker) compare(inst *decode.Inst, left, right machine.Event, writes []machine.Write) (what []string) {
-	if left.Kind == machine.EventSteps && originalSteps(inst) == 1 {
-		left.Kind = machine.EventLeft
+// compare returns what differs after the two forms, nil where nothing does, and
+// whether all there is was compared: after an exception inside an expanded form
+// its registers are not those of the original yet, so that only the kind of
+// event counts then. distance is how far the moved form is.
+func (c *checker) compare(left, right machine.Event, distance uint64, writes []machine.Write) (what []string, complete bool) {
+	if left.Kind == machine.EventSteps {
+		return nil, false // a loop, of which only the moved form may have come to the end
 	}
 	if left.Kind != right.Kind || left.Kind == machine.EventTrap && left.Number != right.Number {
-		return []string{fmt.Sprintf("end: %v %d %#x, moved %v %d %#x", left.Kind, left.Number, left.Addr, right.Kind, right.Number, right.Addr)}
+		return []string{fmt.Sprintf("end: %v %d %#x, moved %v %d %#x", left.Kind, left.Number, left.Addr, right.Kind, right.Number, right.Addr)}, true
 	}
-	if left.Kind != machine.EventLeft {
-		return nil
+	switch left.Kind {
+	case machine.EventLeft:
+	case machine.EventTrap, machine.EventFault:
+		if c.form == relocate.Region || c.plan.Steps[0].Action == relocate.Expanded {
+			return nil, false
+		}
+		c.file.SetWord(c.right, c.file.PC, c.file.Word(c.right, c.file.PC)-distance)
+	default:
+		return nil, false
+	}
+	return append(c.compareRegisters(), c.compareWrites(writes)...), true
+}
+
+func (c *checker) compareRegisters() (what []string) {
+	undefined, clobbered := uint64(0), uint64(0)
+	for i := range c.insts {
+		undefined |= c.opt.Target.UndefinedFlags(&c.insts[i])
+		clobbered |= c.plan.Steps[i].Clobbers
 	}
 	for i := range c.file.Registers {
 		a, b := c.file.Bytes(c.left, i), c.file.Bytes(c.right, i)
-		if i == c.flags {
-			undefined := c.opt.Target.UndefinedFlags(inst)
-			if (c.file.Word(c.left, i)^c.file.Word(c.right, i))&^undefined == 0 {
-				continue
-			}
-		}
-		if !slices.Equal(a, b) {
+		switch {
+		case slices.Equal(a, b), i < 64 && clobbered>>i&1 != 0:
+		case i == c.flags && (c.file.Word(c.left, i)^c.file.Word(c.right, i))&^undefined == 0:
+		default:
 			what = append(what, fmt.Sprintf("%s: %s, moved %s", c.file.Registers[i].Name, number(a), number(b)))
 		}
 	}
-	return append(what, c.compareWrites(writes)...)
+	return what
+}
+
+// scratch returns the parts of the stack that moved code may use: below the red
+// zone, where the stack pointer is at first and where it is in the end.
+// Instructions of a region move it meanwhile.
+func (c *checker) scratch() (r [2]machine.Range) {
+	for i, s := range [...]machine.State{c.start, c.left} {
+		lo, hi := c.opt.Target.StackScratch(c.file.Word(s, c.file.SP))
+		r[i] = machine.Range{Lo: lo &^ 7, Hi: hi} // writes are whole words
+	}
+	if c.form == relocate.Region {
+		const deepest = 4096 // below either end, between the two
+		r[0] = machine.Range{Lo: min(r[0].Lo, r[1].Lo) - deepest, Hi: max(r[0].Hi, r[1].Hi)}
+	}
+	return r
 }
 
 // compareWrites compares what the two forms left in memory, but for the part
 // of the stack that moved code may use.
 func (c *checker) compareWrites(moved []machine.Write) (what []string) {
-	var scratch machine.Range
-	scratch.Lo, scratch.Hi = c.opt.Target.StackScratch(c.file.Word(c.start, c.file.SP))
-	original := c.writes
+	scratch, original := c.scratch(), c.writes
 	for len(original) > 0 || len(moved) > 0 {
 		switch {
 		case len(moved) == 0 || len(original) > 0 && original[0].Addr < moved[0].Addr:
@@ -205,8 +314,8 @@ func (c *checker) compareWrites(moved []machine.Write) (what []string) {
 	return what
 }
 
-func appendWrite(what []string, scratch machine.Range, addr, original, moved uint64) []string {
-	if original == moved || scratch.Holds(addr) {
+func appendWrite(what []string, scratch [2]machine.Range, addr, original, moved uint64) []string {
+	if original == moved || scratch[0].Holds(addr) || scratch[1].Holds(addr) {
 		return what
 	}
 	return append(what, fmt.Sprintf("[%#x]: %#016x, moved %#016x", addr, original, moved))
@@ -224,19 +333,24 @@ func number(value []byte) string {
 	return fmt.Sprintf("%#x", reversed)
 }
 
-func (c *checker) differ(inst *decode.Inst, to uint64, moved []byte, what []string, t *tally) {
+func (c *checker) differ(to uint64, moved []byte, what []string, t *tally) {
 	t.differences++
 	if len(t.examples) == MaxExamples {
 		return
 	}
 	t.examples = append(t.examples, Difference{
-		Inst: *inst, To: to, Moved: slices.Clone(moved), State: slices.Clone(c.start), What: what,
+		Inst: c.insts[0], Rest: slices.Clone(c.insts[1:]), To: to,
+		Moved: slices.Clone(moved), State: slices.Clone(c.start), What: what,
 	})
 }
 
 // class names what was done to an instruction: the note of its form, or else
-// the action and flow.
-func class(s *relocate.Step) string {
+// the action.
+func (c *checker) class() string {
+	s := &c.plan.Steps[0]
+	if c.form == relocate.Region {
+		return "regions"
+	}
 	if s.Note != nil {
 		return s.Action.String() + ": " + s.Note.ID
 	}

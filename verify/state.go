@@ -28,6 +28,9 @@ func randomState(f *machine.File, s machine.State, seed uint64) {
 			for j := 0; j < len(value); j += 8 {
 				binary.LittleEndian.PutUint64(value[j:], vectorWord(next(), next()))
 			}
+		case machine.Float:
+			binary.LittleEndian.PutUint64(f.Bytes(s, i), next()|1<<63)
+			binary.LittleEndian.PutUint16(f.Bytes(s, i)[8:], floatExponent(next()))
 		case machine.Mask:
 			f.SetWord(s, i, next())
 		}
@@ -52,3 +55,6 @@ func vectorWord(r, bits uint64) uint64 {
 	}
 	return bits
 }
+
+// floatExponent returns sign and exponent of an x87 number of moderate size.
+func floatExponent(r uint64) uint16 { return 0x3ff0 + uint16(r&31) | uint16(r>>5&1)<<15 }

@@ -10,6 +10,7 @@ import (
 	"xol/analyze"
 	"xol/classify"
 	"xol/decode"
+	"xol/image"
 	"xol/machine"
 	"xol/place"
 	"xol/relocate"
@@ -30,6 +31,10 @@ type Target interface {
 	// StackScratch returns the addresses below the stack pointer sp that moved
 	// code may overwrite, the red zone not among them.
 	StackScratch(sp uint64) (lo, hi uint64)
+	// DeadRegisters returns general registers that inst does not use, by
+	// number, for far forms that need one and cannot save it; 0 on an ISA that
+	// has no such forms.
+	DeadRegisters(inst *decode.Inst) uint32
 }
 
 // Options choose what is verified. Target and Engines are required.
@@ -59,8 +64,9 @@ type Count struct {
 
 // Difference is a state in which the moved instruction does something else.
 type Difference struct {
-	Inst  decode.Inst // as it stood when it was run
-	To    uint64      // where its moved form stood
+	Inst  decode.Inst   // as it stood when it was run
+	Rest  []decode.Inst // of a region: what followed
+	To    uint64        // where its moved form stood
 	Moved []byte
 	State machine.State // before
 	What  []string      // each: the register or address, what the original and what the moved form left there
@@ -100,7 +106,8 @@ func File(ctx context.Context, a *analyze.Analysis, opt Options) (*Report, error
 }
 
 // distinct returns one instruction of every sequence of bytes, in the order of
-// their addresses, and the number of all instructions.
+// their addresses, and the number of all instructions. Data in text is left
+// out.
 func distinct(ctx context.Context, a *analyze.Analysis) (insts []decode.Inst, total int, err error) {
 	type found struct {
 		insts []decode.Inst
@@ -109,6 +116,9 @@ func distinct(ctx context.Context, a *analyze.Analysis) (insts []decode.Inst, to
 	seen := make(map[[decode.MaxLen]byte]bool)
 	err = analyze.Each(ctx, a, a.Functions(), func(r *analyze.Result) found {
 		var f found
+		if isTable(r) {
+			return f
+		}
 		for i := range r.Insts {
 			inst := &r.Insts[i]
 			if inst.Has(decode.Invalid) || r.Marks.At(inst.Addr)&place.Data != 0 {
@@ -133,6 +143,24 @@ func distinct(ctx context.Context, a *analyze.Analysis) (insts []decode.Inst, to
 	return insts, total, err
 }
 
+// isTable reports whether a piece of text that no symbol and no unwind table
+// speaks of is a table of constants: compilers write few of those, assembler
+// sources of cryptography large ones, and many of their words are no
+// instructions.
+func isTable(r *analyze.Result) bool {
+	const most = 32 // one gap in as many instructions is code with data between
+	if r.Function.Source != image.FromSection {
+		return false
+	}
+	gaps := 0
+	for i := range r.Insts {
+		if r.Insts[i].Has(decode.Invalid) {
+			gaps++
+		}
+	}
+	return gaps*most > len(r.Insts)
+}
+
 // sample returns n of insts, chosen by seed, in their order.
 func sample(insts []decode.Inst, n int, seed uint64) []decode.Inst {
 	if n <= 0 || n >= len(insts) {
@@ -154,8 +182,22 @@ func sample(insts []decode.Inst, n int, seed uint64) []decode.Inst {
 	return chosen
 }
 
-// Instructions verifies each of insts.
+// Instructions verifies each of insts, moved to a slot.
 func Instructions(ctx context.Context, insts []decode.Inst, opt Options) (*Report, error) {
+	runs := make([][]decode.Inst, len(insts))
+	for i := range insts {
+		runs[i] = insts[i : i+1]
+	}
+	return verifyRuns(ctx, runs, relocate.Slot, opt)
+}
+
+// Regions verifies runs of instructions that follow one another, each moved as
+// a region. In the report a run counts as one instruction.
+func Regions(ctx context.Context, runs [][]decode.Inst, opt Options) (*Report, error) {
+	return verifyRuns(ctx, runs, relocate.Region, opt)
+}
+
+func verifyRuns(ctx context.Context, runs [][]decode.Inst, form relocate.Form, opt Options) (*Report, error) {
 	if opt.States == 0 {
 		opt.States = DefaultStates
 	}
@@ -168,7 +210,7 @@ func Instructions(ctx context.Context, insts []decode.Inst, opt Options) (*Repor
 	)
 	for i := range tallies {
 		running.Go(func() {
-			if err := work(ctx, insts, &next, &opt, &tallies[i]); err != nil {
+			if err := work(ctx, runs, form, &next, &opt, &tallies[i]); err != nil {
 				cancel(err)
 			}
 		})
@@ -178,12 +220,12 @@ func Instructions(ctx context.Context, insts []decode.Inst, opt Options) (*Repor
 		return nil, err
 	}
 	r := merge(tallies)
-	r.Distinct = len(insts)
+	r.Distinct = len(runs)
 	return r, nil
 }
 
-// work verifies instructions until there are no more.
-func work(ctx context.Context, insts []decode.Inst, next *atomic.Int64, opt *Options, t *tally) (err error) {
+// work verifies runs of instructions until there are no more.
+func work(ctx context.Context, runs [][]decode.Inst, form relocate.Form, next *atomic.Int64, opt *Options, t *tally) (err error) {
 	engines, err := opt.Engines()
 	if err != nil {
 		return err
@@ -193,17 +235,17 @@ func work(ctx context.Context, insts []decode.Inst, next *atomic.Int64, opt *Opt
 			err = errors.Join(err, e.Close())
 		}
 	}()
-	c := newChecker(opt, engines)
+	c := newChecker(opt, form, engines)
 	for ctx.Err() == nil {
 		i := int(next.Add(1)) - 1
-		if i >= len(insts) {
+		if i >= len(runs) {
 			return nil
 		}
-		if err := c.check(&insts[i], t); err != nil {
+		if err := c.check(runs[i], t); err != nil {
 			return err
 		}
 		if opt.Progress != nil {
-			opt.Progress(i+1, len(insts))
+			opt.Progress(i+1, len(runs))
 		}
 	}
 	return nil
