@@ -20,7 +20,7 @@ func (im *Image) Marks() (place.Marks, error) { return im.marks() }
 type marker struct {
 	im    *Image
 	syms  *symtab
-	fns   []Function // ExtentNext
+	err   error // of functions
 	relas func() ([][]byte, error)
 	marks place.Marks
 }
@@ -43,10 +43,7 @@ func (im *Image) readMarks() (place.Marks, error) {
 	m.relas = sync.OnceValues(m.dynamicRelocations)
 	m.dataInText()
 	if im.kind != KindProgram {
-		if m.fns, err = im.Functions(ExtentNext); err != nil {
-			return nil, err
-		}
-		if err := m.linux(); err != nil {
+		if err := cmp.Or(m.linux(), m.err); err != nil {
 			return nil, err
 		}
 	}
@@ -57,6 +54,16 @@ func (im *Image) readMarks() (place.Marks, error) {
 	}
 	radixSort(m.marks, func(p *place.Mark) uint64 { return p.Addr })
 	return slices.Clip(m.marks), nil
+}
+
+// functions returns the functions as Linux counts them. They are asked for only
+// where they are needed, since others may be finding them meanwhile.
+func (m *marker) functions() []Function {
+	fns, err := m.im.Functions(ExtentNext)
+	if err != nil {
+		m.err = err
+	}
+	return fns
 }
 
 // dataInText marks what symbols say is data: from $d to the next $x, and what
@@ -204,7 +211,7 @@ func (m *marker) area(start, stop string) (lo, hi uint64, ok bool) {
 // function returns the extent of the function that holds addr, as kallsyms
 // counts it.
 func (m *marker) function(addr uint64) (extent, bool) {
-	if f := functionAt(m.fns, addr); f != nil {
+	if f := functionAt(m.functions(), addr); f != nil {
 		return extent{f.Addr, f.End()}, true
 	}
 	return extent{}, false
@@ -237,8 +244,9 @@ func sectionKind(kind Kind, name string) place.Kind {
 // preambles marks what stands before functions for the sake of CFI or call
 // depth tracking: probes are refused there [kernel/kprobes.c].
 func (m *marker) preambles() {
-	for i := range m.fns {
-		f := &m.fns[i]
+	fns := m.functions()
+	for i := range fns {
+		f := &fns[i]
 		if f.Source == FromSymbol && (strings.HasPrefix(f.Name, "__cfi_") || strings.HasPrefix(f.Name, "__pfx_")) {
 			m.add(f.Addr, f.Size, place.CFIPreamble)
 		}
@@ -250,8 +258,9 @@ func (m *marker) preambles() {
 // [kernel/kprobes.c].
 func (m *marker) suffixed() {
 	black := m.blackRanges()
-	for i := range m.fns {
-		f := &m.fns[i]
+	fns := m.functions()
+	for i := range fns {
+		f := &fns[i]
 		dot := strings.IndexByte(f.Name, '.')
 		if dot <= 0 || f.Source != FromSymbol || holds(black, f.Addr) {
 			continue
