@@ -57,6 +57,12 @@ func (d Detail) isPop() bool {
 	return d.Map() == MapOneByte && d.Opcode() == 0x8f && d.Reg() == 0
 }
 
+// isLea tells lea from the bounds checks, which also take an address only.
+func isLea(inst *decode.Inst) bool {
+	d := DetailOf(inst)
+	return d.Map() == MapOneByte && d.Opcode() == 0x8d
+}
+
 func isSyscall(inst *decode.Inst) bool {
 	d := DetailOf(inst)
 	return d.Map() == Map0F && d.Opcode() == 0x05

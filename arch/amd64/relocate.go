@@ -186,9 +186,9 @@ func choose(s *relocate.Step, p *relocate.Plan) *classify.Rule {
 		return chooseIndirectCall(s, p)
 	case inst.PCRel.Kind == decode.PCRelBranch:
 		chooseBranch(s, p)
-	case inst.PCRel.Kind == decode.PCRelAddress:
+	case inst.PCRel.Kind == decode.PCRelAddress && isLea(inst):
 		chooseAddress(s, &p.Options)
-	case inst.PCRel.Kind == decode.PCRelMemory:
+	case inst.PCRel.Kind != decode.PCRelNone:
 		return chooseMemory(s, &p.Options)
 	case inst.Flow == decode.FlowJump && p.Inside(inst.Target): // jmpabs
 		chooseBranch(s, p)

@@ -211,6 +211,7 @@ func TestForms(t *testing.T) {
 		{"lea of rsp, far", "488d25f9ff0f00", optionsOf(far), moveFar, "movabs $0x501000,%rsp"},
 		{"lea of r31, far", "d54c8d3df8ff0f00", optionsOf(far), moveFar, "movabs $0x501000,%r31"},
 		{"lea with addresses of 32 bits", "67488d05f8ff0f00", optionsOf(far), moveFar, "lea 0x500ff8(%eip),%rax"},
+		{"bounds check of an address", "f20f1a0df8ff0f00", optionsOf(far, kernel), moveFar, viaRSI + "bndcu 0x0(%rsi),%bnd1; pop %rsi"},
 
 		{"rsp as an operand", "480325f9ff0f00", optionsOf(far), moveFar, standRSP + "add 0x0(%rsi),%rdi" + setRSP},
 		{"cmov into rsp", "480f4525f8ff0f00", optionsOf(far), moveFar, standRSP + "cmovne 0x0(%rsi),%rdi" + setRSP},

@@ -89,6 +89,8 @@ func amd64Skip(inst *decode.Inst) string {
 		return "shld and shrd by an immediate, whose RIP-relative operand the engine misplaces by a byte"
 	case d.Map() == amd64.Map0F && d.Opcode() == 0xaa:
 		return "rsm, which the engine executes outside system-management mode"
+	case isDoublyPrefixedSSE(d):
+		return "SSE with two mandatory prefixes, of which the engine takes the wrong one"
 	case isExtendedMMX(d):
 		return "MMX with a register bit that has no effect, but for the engine"
 	case amd64.LoadsSystemFlags(inst):
@@ -99,6 +101,15 @@ func amd64Skip(inst *decode.Inst) string {
 		return "far transfers and segment registers"
 	}
 	return ""
+}
+
+// isDoublyPrefixedSSE recognises SSE instructions with 66 and F2 or F3, of which
+// the latter counts.
+func isDoublyPrefixedSSE(d amd64.Detail) bool {
+	both := d.Prefixes()&amd64.Prefix66 != 0 && d.Prefixes()&(amd64.PrefixF2|amd64.PrefixF3) != 0
+	op := d.Opcode()
+	sse := op>>3 == 0x10>>3 || op>>3 == 0x28>>3 || op >= 0x50 && op < 0x80 || op >= 0xc2 && op <= 0xc6 || op >= 0xd0
+	return both && sse && d.Encoding() == amd64.EncLegacy && d.Map() == amd64.Map0F
 }
 
 // isExtendedMMX recognises the MMX instructions of SSSE3 with REX.R or REX.B,

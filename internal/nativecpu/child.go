@@ -248,6 +248,19 @@ func (c *child) cpuid(leaf, sub uint32) (a, b, cx, d uint32, err error) {
 	return uint32(regs.Rax), uint32(regs.Rbx), uint32(regs.Rcx), uint32(regs.Rdx), err
 }
 
+// regs reads the general registers. Where a far transfer has left 64-bit mode,
+// it goes back there first: the kernel shows the registers of the other mode.
+func (c *child) regs(regs *unix.PtraceRegs) error {
+	if err := unix.PtraceGetRegs(c.pid, regs); err != nil || regs.Cs == c.base.Cs {
+		return err
+	}
+	cs := binary.LittleEndian.AppendUint64(nil, c.base.Cs)
+	if _, err := unix.PtracePokeUser(c.pid, unsafe.Offsetof(regs.Cs), cs); err != nil {
+		return err
+	}
+	return unix.PtraceGetRegs(c.pid, regs)
+}
+
 // siginfo is the start of siginfo_t of a memory fault.
 type siginfo struct {
 	signo, errno, code, _ int32

@@ -137,7 +137,7 @@ func (c *CPU) stopped() (info siginfo, regs unix.PtraceRegs, err error) {
 	if info, err = c.child.siginfo(); err != nil {
 		return info, regs, err
 	}
-	return info, regs, unix.PtraceGetRegs(c.child.pid, &regs)
+	return info, regs, c.child.regs(&regs)
 }
 
 // trap takes a breakpoint, or a system call that is not made.
@@ -193,14 +193,14 @@ func (c *CPU) enter(s machine.State) error {
 
 // leave reads the child's registers.
 func (c *CPU) leave(s machine.State) error {
+	var regs unix.PtraceRegs
+	if err := c.child.regs(&regs); err != nil {
+		return err
+	}
 	if _, err := c.child.regset(ptraceGetRegset, c.xstate.area); err != nil {
 		return err
 	}
 	c.xstate.load(s)
-	var regs unix.PtraceRegs
-	if err := unix.PtraceGetRegs(c.child.pid, &regs); err != nil {
-		return err
-	}
 	const resumeFlag = 1 << 16 // set by the exception, not by the code
 	regs.Eflags &^= resumeFlag
 	for i, p := range general(&regs) {
@@ -243,6 +243,10 @@ const arenaPages = 1 + 256
 
 // breakpoint fills pages of code.
 const breakpoint = 0xcc
+
+// lookAhead is how far a CPU may read behind an instruction that it does not
+// know, in bytes.
+const lookAhead = 15
 
 func newMemory(ch *child) memory {
 	m := memory{child: ch, pristine: make([]byte, len(ch.arena))}
@@ -328,7 +332,7 @@ func (m *memory) load(parts []machine.Part) error {
 	}
 	m.parts = m.parts[:0]
 	for _, part := range parts {
-		end := part.Addr + uint64(len(part.Code))
+		end := part.Addr + uint64(len(part.Code)) + lookAhead
 		for va := part.Addr &^ pageMask; va < end; va += pageSize {
 			if _, err := m.codePage(va); err != nil {
 				return err

@@ -232,6 +232,27 @@ func TestX87RegistersAreSetAndRead(t *testing.T) {
 	}
 }
 
+// A far jump may leave 64-bit mode; the next run is in it again.
+func TestFarJumpToAnotherMode(t *testing.T) {
+	cpu, f := open(t)
+	code := []byte{0x6a, 0x23, 0x6a, 0x40, 0x48, 0xcb, 0x90} // push $0x23; push $0x40; lretq; nop
+	if err := cpu.Load([]machine.Part{{Addr: codeAt, Code: code}}); err != nil {
+		t.Fatal(err)
+	}
+	out := f.NewState()
+	for range 3 {
+		in := start(f)
+		f.SetWord(in, amd64.R15, 0x1122334455667788)
+		event, _, err := cpu.Run(out, in, seed, machine.Range{Lo: codeAt, Hi: codeAt + uint64(len(code))}, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if event.Kind != machine.EventLeft || f.Word(out, amd64.RIP) != 0x40 || f.Word(out, amd64.R15) != 0x1122334455667788 {
+			t.Errorf("%v at %#x, r15 %#x", event.Kind, f.Word(out, amd64.RIP), f.Word(out, amd64.R15))
+		}
+	}
+}
+
 func TestSkip(t *testing.T) {
 	cpu, _ := open(t)
 	for _, c := range []struct{ name, code, reason string }{
