@@ -90,10 +90,10 @@ func appendBranch(code []byte, inst *decode.Inst, l *relocate.Layout) ([]byte, b
 		}
 		return appendOver(append(code, 0x70|condition^1), inst.Target, l)
 	case kindLoop:
-		if DetailOf(inst).addressIs32() {
-			code = append(code, 0x67)
-		}
-		code = append(code, DetailOf(inst).Opcode(), jumpShort)
+		// With its prefixes: on AMD's CPUs F2 and F3 choose between loopne and
+		// loope, whatever the opcode says.
+		code = append(code, inst.Bytes()...)
+		code[len(code)-1] = jumpShort
 		return appendOver(append(code, 0xeb), inst.Target, l)
 	case kindXbegin:
 		if disp, ok := nearDisplacement(code, xbeginSize, inst.Target, l); ok || onlyNear {

@@ -139,7 +139,9 @@ func (ISA) JumpLen() int { return jumpNear }
 // that may be those of a point between; the instruction pointers that the x87
 // unit and the branch records keep; and shadow stacks, see the notes of calls.
 // Hints of branches and the BND prefix are dropped where a branch takes another
-// form.
+// form. A call through memory pushes before it reads, so that its operand must
+// not be in the 8 bytes below the stack pointer, unless rsp is what it is named
+// by.
 func (a ISA) Plan(p *relocate.Plan, insts []decode.Inst, opt relocate.Options) error {
 	if opt.Linux {
 		opt.Reach = relocate.Near
@@ -221,7 +223,7 @@ func chooseBranch(s *relocate.Step, p *relocate.Plan) {
 	case kindCond:
 		near, far = jccNear, jccShort+far
 	case kindLoop:
-		over := loopSize(inst) + jumpShort
+		over := int(inst.Len) + jumpShort
 		note = &noteLoop
 		near, far = over+near, over+far
 	case kindXbegin:
@@ -233,14 +235,6 @@ func chooseBranch(s *relocate.Step, p *relocate.Plan) {
 		reach = relocate.Near
 	}
 	setSize(s, reach, near, far)
-}
-
-// loopSize is the size of a branch of kind kindLoop.
-func loopSize(inst *decode.Inst) int {
-	if DetailOf(inst).addressIs32() {
-		return 3
-	}
-	return 2
 }
 
 // callNote warns of a call that returns to what a detour takes the place of.
@@ -365,10 +359,10 @@ func chooseRIPCall(s *relocate.Step, p *relocate.Plan) *classify.Rule {
 }
 
 // movesWithStack reports whether an operand based on rsp can be found again
-// after a push of 8 bytes, which must not overwrite it.
+// after a push of 8 bytes, which must not overwrite it. With an index it might.
 func movesWithStack(inst *decode.Inst) bool {
 	disp := displacement(inst)
-	return disp <= math.MaxInt32-wordSize && (disp <= -2*wordSize || disp >= 0 || hasIndex(inst))
+	return disp <= math.MaxInt32-wordSize && (disp <= -2*wordSize || disp >= 0) && !hasIndex(inst)
 }
 
 // The registers that are saved to be used. No instruction with an operand in
