@@ -202,8 +202,14 @@ func (c *checker) run(e machine.Engine, to uint64, moved []byte, t *tally) (resu
 		if err != nil {
 			return unknown, err
 		}
-		if event.Kind == machine.EventInvalid {
+		switch {
+		case event.Kind == machine.EventInvalid:
 			return unknown, nil
+		case event.Kind != machine.EventSteps:
+		case c.originalSteps() > 1:
+			continue // a loop with no end in sight
+		default:
+			event.Kind = machine.EventLeft
 		}
 		c.writes = append(c.writes[:0], writes...)
 
@@ -213,9 +219,6 @@ func (c *checker) run(e machine.Engine, to uint64, moved []byte, t *tally) (resu
 			return unknown, err
 		}
 		t.states++
-		if event.Kind == machine.EventSteps && c.originalSteps() == 1 {
-			event.Kind = machine.EventLeft
-		}
 		what, complete := c.compare(event, movedEvent, to-from, writes)
 		if what != nil {
 			c.differ(to, moved, what, t)

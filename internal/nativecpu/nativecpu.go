@@ -116,7 +116,9 @@ func (c *CPU) run(stay machine.Range) (event machine.Event, pc uint64, err error
 		case unix.SIGSEGV:
 			faults++
 			event, pc, again, err = c.fault(stay)
-			again = again && faults <= maxFaults
+			if again && faults > maxFaults {
+				event, again = machine.Event{Kind: machine.EventSteps}, false
+			}
 		case unix.SIGTRAP:
 			syscalls++
 			event, pc, again, err = c.trap(stay)

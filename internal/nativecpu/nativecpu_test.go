@@ -232,6 +232,19 @@ func TestX87RegistersAreSetAndRead(t *testing.T) {
 	}
 }
 
+// Memory does not appear without end.
+func TestTooManyPages(t *testing.T) {
+	cpu, f := open(t)
+	code := []byte{0x48, 0x89, 0xdf, 0xb9, 0, 0, 1, 0, 0xf3, 0x48, 0xab} // mov %rbx,%rdi; mov $0x10000,%ecx; rep stos
+	if err := cpu.Load([]machine.Part{{Addr: codeAt, Code: code}}); err != nil {
+		t.Fatal(err)
+	}
+	event, _, err := cpu.Run(f.NewState(), start(f), seed, machine.Range{Lo: codeAt, Hi: codeAt + uint64(len(code))}, 10)
+	if err != nil || event.Kind != machine.EventSteps {
+		t.Errorf("%v, %v", event.Kind, err)
+	}
+}
+
 // A far jump may leave 64-bit mode; the next run is in it again.
 func TestFarJumpToAnotherMode(t *testing.T) {
 	cpu, f := open(t)
