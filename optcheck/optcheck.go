@@ -12,9 +12,15 @@ import (
 // Verdict says whether the breakpoint on one instruction may become a jump.
 // The zero value is the verdict on an instruction that cannot be probed.
 type Verdict struct {
-	Rule    *classify.Rule // why not; nil where it may, or where Region is 0
+	Rule    *classify.Rule // why not; nil where it may, and where no probe may be
 	Culprit uint64         // address of what stands in the way; 0 where the rule speaks of the instruction itself
-	Region  uint8          // bytes of the whole instructions that the jump replaces; 0 where it may not
+	// Region is the number of bytes that the jump replaces, whole instructions;
+	// 0 where it may not.
+	Region uint8
+	// Moved is the number of bytes at the start of the region that run in the
+	// detour buffer. The rest of it is never executed: it lies behind a jump or
+	// return.
+	Moved uint8
 }
 
 // OK reports whether the breakpoint may become a jump.
@@ -28,13 +34,16 @@ type Function struct {
 	*classify.Func
 	// Verdicts are those of the same profile on each of Insts.
 	Verdicts []classify.Verdict
-	// Landings are those in the function that do not come from its own
-	// instructions, sorted by address. Kernel profiles do not ask for them.
+	// Landings are those in the function and its slack that its own direct
+	// branches and calls do not tell, sorted by address.
 	Landings place.Landings
+	// Unresolved are the function's indirect jumps of which it is not known
+	// where they go.
+	Unresolved []Unresolved
+	// Slack is the number of bytes behind the function that are padding.
+	Slack uint64
 	// Armed are the addresses of other armed probes, sorted.
 	Armed []uint64
-	// Memory holds the jump tables; nil where there is none.
-	Memory Memory
 }
 
 // Optimizer judges by one profile. It is immutable and safe for concurrent
@@ -43,15 +52,7 @@ type Optimizer interface {
 	// Func appends one verdict for each of f.Insts. It needs O(n). s is
 	// memory that may be used again by the next call.
 	Func(dst []Verdict, f *Function, s *Scratch) []Verdict
-}
-
-// WholeProgram is implemented by an Optimizer that needs Function.Landings and
-// Memory.
-type WholeProgram interface{ NeedsLandings() bool }
-
-// Scratch is the working memory of an Optimizer, for one call at a time. The
-// zero value is ready.
-type Scratch struct {
-	landings place.Landings
-	who      []uint32
+	// WholeProgram reports whether it needs the Landings, Unresolved and
+	// Slack of a Function.
+	WholeProgram() bool
 }

@@ -13,16 +13,16 @@ type Reason uint8
 // the comment.
 const (
 	// What must stay. The culprit is the instruction or the site.
-	KeepLandingPad Reason = iota // landing-pad: the probe is on the endbr64 or bti of an entry
-	KeepFtrace                   // region-ftrace-site
-	KeepJumpLabel                // region-jump-label
-	KeepStaticCall               // region-static-call
-	KeepAlternative              // region-alternative
-	KeepBug                      // region-bug
-	KeepException                // region-exception-entry: __ex_table lists the instruction
-	KeepCFITrap                  // region-cfi-trap
-	KeepData                     // region-data
-	KeepProbe                    // region-other-probe: the caller has armed another probe inside
+	KeepLandingPad  Reason = iota // landing-pad: the probe is on the endbr64 or bti of an entry
+	KeepFtrace                    // region-ftrace-site
+	KeepJumpLabel                 // region-jump-label
+	KeepStaticCall                // region-static-call
+	KeepAlternative               // region-alternative
+	KeepBug                       // region-bug
+	KeepException                 // region-exception-entry: __ex_table lists the instruction
+	KeepCFITrap                   // region-cfi-trap
+	KeepData                      // region-data
+	KeepProbe                     // region-other-probe: the caller has armed another probe inside
 
 	// Who can land strictly inside. The culprit is where they come from.
 	LandedBranch    // region-jump-target

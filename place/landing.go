@@ -39,7 +39,7 @@ func (k LandingKind) String() string {
 // Landing is an address where execution may come from elsewhere.
 type Landing struct {
 	Addr uint64
-	From uint64 // the branch, table, data word or instruction that says so; 0 where none does
+	From uint64 // the branch, data word or instruction that says so; 0 where none does
 	Kind LandingKind
 }
 

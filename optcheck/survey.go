@@ -1,0 +1,111 @@
+package optcheck
+
+import (
+	"xol/classify"
+	"xol/decode"
+	"xol/place"
+)
+
+// Program is what a survey has to know of the file that a function belongs to.
+type Program struct {
+	Arch   Architecture
+	Memory Memory // nil where there is none: then no table is read
+	// Absolute says that the code is not position-independent: it may hold
+	// addresses as immediates.
+	Absolute bool
+	// Starts are the addresses of functions. What lands there lands inside no
+	// region, and is left out.
+	Starts *Addresses
+}
+
+// Unresolved is an indirect jump that may go to any instruction of its
+// function.
+type Unresolved struct {
+	Addr uint64
+	What string // one clause: how its target is found
+}
+
+// Findings are what the instructions of functions tell about landings, but for
+// those that a function's direct branches and calls make in itself.
+type Findings struct {
+	Landings   place.Landings // in the order they were found
+	Unresolved []Unresolved
+	Tables     int // jump tables that were read
+	Pointers   int // indirect jumps to a whole pointer
+}
+
+// Survey adds what the instructions of f tell. It needs O(n).
+func (p *Program) Survey(f *classify.Func, out *Findings) {
+	for i := range f.Insts {
+		inst := &f.Insts[i]
+		switch inst.Flow {
+		case decode.FlowJump, decode.FlowJumpIf, decode.FlowCall:
+			if inst.Has(decode.HasTarget) {
+				p.addOutside(f, out, place.Landing{Addr: inst.Target, From: inst.Addr, Kind: place.LandBranch})
+			}
+		case decode.FlowJumpIndirect:
+			p.surveyJump(f, i, out)
+		case decode.FlowNone:
+			if inst.PCRel.Kind == decode.PCRelAddress {
+				p.add(out, place.Landing{Addr: inst.Target, From: inst.Addr, Kind: place.LandTaken})
+			}
+		}
+		if p.Absolute {
+			if addr, ok := p.Arch.FormsAddress(inst); ok {
+				p.add(out, place.Landing{Addr: addr, From: inst.Addr, Kind: place.LandTaken})
+			}
+		}
+	}
+}
+
+// add keeps a landing in text that is no function's start.
+func (p *Program) add(out *Findings, l place.Landing) {
+	if p.Starts.inside(l.Addr) {
+		out.Landings = append(out.Landings, l)
+	}
+}
+
+func (p *Program) addOutside(f *classify.Func, out *Findings, l place.Landing) {
+	if l.Addr-f.Addr >= uint64(len(f.Code)) {
+		p.add(out, l)
+	}
+}
+
+func (p *Program) surveyJump(f *classify.Func, i int, out *Findings) {
+	jump := p.Arch.IndirectJump(f, i, p.Memory)
+	at := f.Insts[i].Addr
+	switch jump.Kind {
+	case JumpPointer:
+		out.Pointers++
+	case JumpTable:
+		base := len(out.Landings)
+		var what string
+		if out.Landings, what = p.readTable(f, at, &jump.Table, out.Landings); what != "" {
+			out.Landings = out.Landings[:base]
+			out.Unresolved = append(out.Unresolved, Unresolved{at, what})
+			return
+		}
+		out.Tables++
+	default:
+		out.Unresolved = append(out.Unresolved, Unresolved{at, jump.What})
+	}
+}
+
+// Merge returns the landings of all lists that lie in text and at no function's
+// start, sorted by address.
+func (p *Program) Merge(lists ...place.Landings) place.Landings {
+	var n int
+	for _, l := range lists {
+		n += len(l)
+	}
+	all := make(place.Landings, 0, n)
+	for _, list := range lists {
+		for _, l := range list {
+			if p.Starts.inside(l.Addr) {
+				all = append(all, l)
+			}
+		}
+	}
+	all.Sort()
+	return all
+}
