@@ -14,6 +14,7 @@ import (
 	"xol/classify"
 	"xol/decode"
 	"xol/machine"
+	"xol/optcheck"
 	"xol/relocate"
 )
 
@@ -29,6 +30,9 @@ type ISA interface {
 	// Profile returns the ISA's rules under one of the names of package
 	// classify. The options matter only to kernel profiles.
 	Profile(name string, opt classify.KernelOptions) (classify.Profile, bool)
+	// Optimizer returns the rules of the same profile for turning breakpoints
+	// into jumps.
+	Optimizer(profile string, opt classify.KernelOptions) (optcheck.Optimizer, bool)
 
 	relocate.Relocator
 	// JumpLen returns the length in bytes of the jump that may take a

@@ -54,6 +54,9 @@ type KernelOptions struct {
 	FtraceProbes bool
 	// Module: the text is a module's, not the kernel's own.
 	Module bool
+	// OptinsnSlot is the address of the symbol optinsn_slot, where ppc64
+	// kernels have their detour buffers; 0 where it is not known.
+	OptinsnSlot uint64
 }
 
 // DebianOptions returns the options of Debian's kernels.

@@ -13,6 +13,7 @@ type Scratch struct {
 	landings place.Landings
 	who      []uint32 // for each byte: 1 + the index of the first landing there, or 0
 	keep     []keeper // for each instruction
+	layout   Layout
 }
 
 // keeper says that an instruction must stay where it is.
@@ -47,9 +48,14 @@ func (s *Scratch) enter(off uint64, i int) {
 	}
 }
 
+// add adds a landing. A call's return is the least of the landings at an
+// address: it is there for as long as the call is.
 func (s *Scratch) add(f *Function, l place.Landing) {
 	off := l.Addr - f.Addr
-	if off < uint64(len(s.who)) && s.who[off] == 0 {
+	if off >= uint64(len(s.who)) {
+		return
+	}
+	if who := s.who[off]; who == 0 || s.landings[who-1].Kind == place.LandReturn && l.Kind != place.LandReturn {
 		s.landings = append(s.landings, l)
 		s.who[off] = uint32(len(s.landings))
 	}
@@ -88,14 +94,15 @@ var mustStay = [...]struct {
 	{place.ExTable, KeepException},
 }
 
-const mustStayKinds = place.Data | place.Ftrace | place.JumpLabel | place.StaticCall | place.Alternative |
+// MustStay are the facts that keep bytes where they are.
+const MustStay = place.Data | place.Ftrace | place.JumpLabel | place.StaticCall | place.Alternative |
 	place.Bug | place.CFITrap | place.ExTable
 
 // keepMarked fills s with the instructions that must stay.
 func (s *Scratch) keepMarked(f *Function) {
 	s.keep = resize(s.keep, len(f.Insts))
 	for _, m := range f.Marks {
-		if m.Kind&mustStayKinds == 0 {
+		if m.Kind&MustStay == 0 {
 			continue
 		}
 		i, _ := decode.Find(f.Insts, m.Addr)

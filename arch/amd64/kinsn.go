@@ -29,6 +29,7 @@ type kernelInsn struct {
 	nrex     uint8 // 0, 1 for REX, 2 for REX2
 	nvex     uint8 // 0, or length of VEX or EVEX
 	nop      uint8 // bytes in op
+	nimm     uint8 // bytes of the immediate, which is the last part
 	hasModRM bool
 	forced   bool // starts with a forced-emulation prefix
 }
@@ -160,6 +161,7 @@ func (k *kernelInsn) decode(b *[kernelWindow]byte) bool {
 		if n == 0 {
 			return false
 		}
+		k.nimm = uint8(n)
 		i += n
 	}
 	k.len = uint8(i)

@@ -119,6 +119,16 @@ type KernelRow struct {
 	DetourAddr  Address `json:"detour_addr"`
 }
 
+// AgreesOnJump reports whether the kernel replaced the breakpoint by a jump over
+// region bytes of whole instructions, or did not where region is 0. Not every
+// list gives the bytes.
+func (r *KernelRow) AgreesOnJump(region int) bool {
+	optimized := region != 0
+	return (r.Optimize != nil && *r.Optimize) == optimized &&
+		(r.Optimized == nil || *r.Optimized == optimized) &&
+		(r.Region == 0 || r.Region == region)
+}
+
 // KernelVerdicts reads a list of kernel verdicts, one function a line.
 func KernelVerdicts(path string) ([]KernelFunc, error) {
 	var funcs []KernelFunc

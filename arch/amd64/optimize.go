@@ -1,0 +1,210 @@
+package amd64
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"xol/classify"
+	"xol/decode"
+	"xol/optcheck"
+	"xol/place"
+)
+
+// Optimizer returns the rules for turning breakpoints into jumps under one of
+// the names of package classify.
+func (ISA) Optimizer(profile string, opt classify.KernelOptions) (optcheck.Optimizer, bool) {
+	switch profile {
+	case classify.Linux612:
+		return kprobeOptimizer{noIndirect: !opt.Retpoline}, true
+	case classify.Uprobe612:
+		return optcheck.LinuxUprobes(), true
+	}
+	return nil, false
+}
+
+// kprobeOptimizer answers as kprobes of Linux 6.12 do
+// [arch/x86/kernel/kprobes/opt.c]. Entry text needs no rule of its own, since
+// probes are refused there. Like the verdicts on probes, it takes the kernel to
+// run on several CPUs: LOCK prefixes are not patched then, and not reserved.
+type kprobeOptimizer struct {
+	noIndirect bool // a function with an indirect jump is not optimized
+}
+
+func (kprobeOptimizer) WholeProgram() bool { return false }
+
+// Func judges every instruction of f; see optcheck.Optimizer.
+func (o kprobeOptimizer) Func(dst []optcheck.Verdict, f *optcheck.Function, s *optcheck.Scratch) []optcheck.Verdict {
+	base := len(dst)
+	dst = slices.Grow(dst, len(f.Insts))[:base+len(f.Insts)]
+	verdicts := dst[base:]
+	l := s.Layout(uint64(len(f.Code)))
+	whole := o.lay(l, f)
+	for i := range verdicts {
+		v, decided := optcheck.LinuxKprobe(&f.Verdicts[i])
+		if !decided {
+			v = optimizeRegion(l, f, f.Insts[i].Addr-f.Addr, &whole)
+		}
+		verdicts[i] = v
+	}
+	optimizeReserved(verdicts, f)
+	if len(verdicts) > 0 {
+		if i, start := decode.Find(f.Insts, f.Verdicts[0].MovedTo); start {
+			verdicts[0] = verdicts[i]
+		}
+	}
+	return dst
+}
+
+// lay notes in l how the kernel decodes f. It returns a verdict with a rule
+// where something keeps the kernel from optimizing anything in f.
+func (o kprobeOptimizer) lay(l *optcheck.Layout, f *optcheck.Function) optcheck.Verdict {
+	var k kernelInsn
+	var buf [kernelWindow]byte
+	var whole optcheck.Verdict
+	i, off, n := 0, uint64(0), uint64(len(f.Code))
+	for off < n {
+		for i < len(f.Insts) && f.Insts[i].Addr-f.Addr < off {
+			i++
+		}
+		l.Starts.Add(off)
+		at := i < len(f.Insts) && f.Insts[i].Addr-f.Addr == off
+		if at && o.layPlain(l, &f.Insts[i], &f.Verdicts[i], off) {
+			off += uint64(f.Insts[i].Len)
+			continue
+		}
+		code := window(f.Code, off, &buf)
+		if !k.decode(code) {
+			return optcheck.Refuse(&optimizeRules[optimizeUndecodable], f.Addr+off)
+		}
+		if k.fixed(f.Addr+off) && !(at && f.Verdicts[i].Exec == classify.ExecFtrace) {
+			l.Fixed.Add(off)
+		}
+		if distance, ok := k.jumps(code); ok && !(at && f.Insts[i].Has(decode.External)) {
+			l.Branch(off, off+uint64(k.len)+distance)
+		}
+		if o.noIndirect && whole.Rule == nil && k.jumpsIndirectly() {
+			whole = optcheck.Refuse(&optimizeRules[optimizeIndirect], f.Addr+off)
+		}
+		off += uint64(k.len)
+	}
+	l.Starts.Add(off)
+	for _, m := range f.Marks {
+		if m.Kind&place.ExTable != 0 && m.Addr-f.Addr < n && l.Starts.Has(m.Addr-f.Addr) {
+			return optcheck.Refuse(&optimizeRules[optimizeException], m.Addr)
+		}
+	}
+	return whole
+}
+
+// layPlain notes in l one of the common instructions that the kernel decodes
+// rightly and of which the verdict on it tells all, and reports whether inst is
+// one of them.
+func (o kprobeOptimizer) layPlain(l *optcheck.Layout, inst *decode.Inst, v *classify.Verdict, off uint64) bool {
+	if !v.OK() || v.Exec == classify.ExecFtrace || v.MovedTo != 0 || !isPlain(inst, DetailOf(inst)) {
+		return false
+	}
+	switch inst.Flow {
+	case decode.FlowJump, decode.FlowJumpIf:
+		if !inst.Has(decode.External) {
+			l.Branch(off, off+inst.Target-inst.Addr)
+		}
+	case decode.FlowJumpIndirect:
+		if o.noIndirect {
+			return false
+		}
+	}
+	if !v.Boost {
+		l.Fixed.Add(off)
+	}
+	return true
+}
+
+// fixed reports whether the kernel would not move k, which stands at addr, into
+// a detour buffer [copy_optimized_instructions]. What __ex_table lists keeps
+// the whole function from being optimized.
+func (k *kernelInsn) fixed(addr uint64) bool {
+	return k.kprobeCopyRule(kprobeActions[k.op[0]], addr) != kprobeAccepted || !k.kprobeBoost()
+}
+
+// jumps returns how far behind itself k jumps, which code starts with, if the
+// kernel takes it for a direct jump [insn_jump_into_range]. It does so with
+// VEX, EVEX and REX2 instructions of the same opcode byte, too.
+func (k *kernelInsn) jumps(code *[kernelWindow]byte) (distance uint64, ok bool) {
+	switch op := k.op[0]; {
+	case op == 0x0F:
+		ok = k.op[1]&0xF0 == 0x80
+	case op&0xF0 == 0x70, op&0xFC == 0xE0, op == 0xE9, op == 0xEB:
+		ok = true
+	}
+	if !ok {
+		return 0, false
+	}
+	switch k.nimm {
+	case 1:
+		distance = uint64(int8(code[k.len-1]))
+	case 4:
+		distance = uint64(int32(binary.LittleEndian.Uint32(code[k.len-4:])))
+	}
+	return distance, true
+}
+
+// jumpsIndirectly reports whether the kernel takes k for an indirect jump
+// [insn_is_indirect_jump].
+func (k *kernelInsn) jumpsIndirectly() bool {
+	return k.op[0] == 0xFF && k.reg()&6 == 4 || k.op[0] == 0xEA
+}
+
+// optimizeRegion judges the region that starts at off. whole has a rule where
+// that refuses all of f.
+func optimizeRegion(l *optcheck.Layout, f *optcheck.Function, off uint64, whole *optcheck.Verdict) optcheck.Verdict {
+	if uint64(len(f.Code))-off < jumpNear {
+		return optcheck.Refuse(&optimizeRules[optimizeBeyond], f.End())
+	}
+	if whole.Rule != nil {
+		return *whole
+	}
+	// The byte behind the jump counts, too.
+	if from, ok := l.BranchInto(off+1, jumpNear); ok {
+		return optcheck.Refuse(&optimizeRules[optimizeTarget], f.Addr+from)
+	}
+	if !reachesSlots(f.Addr + off) {
+		return optcheck.Refuse(&optimizeRules[optimizeReach], 0)
+	}
+	switch at, ok := l.Fixed.Within(off, jumpNear); {
+	case ok && at == off:
+		return optcheck.Refuse(&optimizeRules[optimizeFixed], 0)
+	case ok:
+		return optcheck.Refuse(&optimizeRules[optimizeFixed], f.Addr+at)
+	}
+	end, _ := l.Starts.Within(off+jumpNear, maxInsnLen)
+	region := uint8(end - off)
+	return optcheck.Verdict{Region: region, Moved: region}
+}
+
+// optimizeReserved refuses the regions that touch text which the kernel
+// patches, or another probe.
+func optimizeReserved(verdicts []optcheck.Verdict, f *optcheck.Function) {
+	for _, m := range f.Marks {
+		for i := range reservedRules {
+			if m.Kind&reservedRules[i].kind != 0 {
+				refuseOver(verdicts, f.Insts, m.Addr, m.End(), &reservedRules[i].rule)
+				break
+			}
+		}
+	}
+	for _, addr := range f.Armed {
+		refuseOver(verdicts, f.Insts, addr, addr, &optimizeRules[optimizeProbe])
+	}
+}
+
+// maxRegion is the length in bytes of the longest region.
+const maxRegion = jumpNear - 1 + maxInsnLen
+
+// refuseOver refuses by r the regions that hold lo and start below hi.
+func refuseOver(verdicts []optcheck.Verdict, insts []decode.Inst, lo, hi uint64, r *classify.Rule) {
+	for i := decode.From(insts, lo-min(lo, maxRegion)); i < len(insts) && insts[i].Addr < hi; i++ {
+		if v := &verdicts[i]; v.OK() && insts[i].Addr+uint64(v.Region) > lo {
+			*v = optcheck.Refuse(r, lo)
+		}
+	}
+}

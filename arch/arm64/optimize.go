@@ -1,0 +1,25 @@
+package arm64
+
+import (
+	"xol/classify"
+	"xol/optcheck"
+)
+
+// noOptprobes is the answer of every Linux on arm64.
+var noOptprobes = classify.Rule{
+	ID:     "arm64/linux-no-optprobes",
+	Reason: "Linux has no jump optimization on arm64",
+	Remedy: "the profile isa shows where it would be possible",
+}
+
+// Optimizer returns the rules for turning breakpoints into jumps under one of
+// the names of package classify.
+func (ISA) Optimizer(profile string, _ classify.KernelOptions) (optcheck.Optimizer, bool) {
+	switch profile {
+	case classify.Linux612:
+		return optcheck.RefuseAll(&noOptprobes), true
+	case classify.Uprobe612:
+		return optcheck.LinuxUprobes(), true
+	}
+	return nil, false
+}

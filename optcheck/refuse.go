@@ -1,0 +1,50 @@
+package optcheck
+
+import "xol/classify"
+
+// RefuseAll returns an Optimizer that refuses by r wherever a probe may be.
+func RefuseAll(r *classify.Rule) Optimizer { return refuser{r} }
+
+type refuser struct{ rule *classify.Rule }
+
+func (refuser) WholeProgram() bool { return false }
+
+// Func appends the verdicts; see Optimizer.
+func (r refuser) Func(dst []Verdict, f *Function, _ *Scratch) []Verdict {
+	for i := range f.Verdicts {
+		v := Verdict{}
+		if f.Verdicts[i].OK() {
+			v.Rule = r.rule
+		}
+		dst = append(dst, v)
+	}
+	return dst
+}
+
+// What Linux refuses on every architecture.
+var (
+	linuxFtrace = classify.Rule{
+		ID:     "linux/optimize-ftrace",
+		Reason: "a probe on an ftrace site is called by ftrace and has no breakpoint that could become a jump",
+	}
+	linuxUprobe = classify.Rule{
+		ID:     "linux/uprobe-no-jump",
+		Reason: "uprobes of Linux 6.12 always use a breakpoint",
+	}
+)
+
+// LinuxUprobes returns the Optimizer of uprobes, which Linux 6.12 has none for.
+func LinuxUprobes() Optimizer { return RefuseAll(&linuxUprobe) }
+
+// LinuxKprobe judges by what is the same on every architecture that optimizes
+// kprobes, and reports whether that decides: an address that takes no probe, or
+// one that ftrace calls [kernel/kprobes.c, try_to_optimize_kprobe].
+func LinuxKprobe(v *classify.Verdict) (verdict Verdict, decided bool) {
+	switch {
+	case !v.OK():
+		return Verdict{}, true
+	case v.Exec == classify.ExecFtrace:
+		return Refuse(&linuxFtrace, 0), true
+	}
+	return Verdict{}, false
+}
