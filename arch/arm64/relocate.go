@@ -144,11 +144,8 @@ func (a ISA) Plan(p *relocate.Plan, insts []decode.Inst, opt relocate.Options) e
 	if p.From()%wordSize != 0 {
 		return relocate.ErrMisaligned
 	}
-	if i, found := partOfReservation(insts, &opt); found {
-		return relocate.Refuse(&ruleMoveReservation, insts[i].Addr)
-	}
-	if i, found := partOfMemoryCopy(insts); found {
-		return relocate.Refuse(&ruleMoveMOPS, insts[i].Addr)
+	if i, rule := torn(insts, &opt); rule != nil {
+		return relocate.Refuse(rule, insts[i].Addr)
 	}
 	for i := range p.Steps {
 		s := &p.Steps[i]
@@ -198,6 +195,18 @@ func goesOn(inst *decode.Inst) bool {
 // in front of the last instruction is not so behind it if it is the result.
 func backRegister(p *relocate.Plan) uint8 {
 	return deadRegister(&p.Options, resultsOf(&p.Steps[len(p.Steps)-1].Inst))
+}
+
+// torn finds an instruction that must not be moved without others, which are
+// not among insts.
+func torn(insts []decode.Inst, opt *relocate.Options) (index int, rule *classify.Rule) {
+	if i, found := partOfReservation(insts, opt); found {
+		return i, &ruleMoveReservation
+	}
+	if i, found := partOfMemoryCopy(insts); found {
+		return i, &ruleMoveMOPS
+	}
+	return 0, nil
 }
 
 // partOfReservation finds a part of a load-exclusive … store-exclusive
