@@ -1,0 +1,102 @@
+package analyze_test
+
+import (
+	"bytes"
+	"path/filepath"
+	"testing"
+
+	"xol/analyze"
+	"xol/classify"
+	"xol/decode"
+	"xol/image"
+	"xol/internal/refdata"
+	"xol/optcheck"
+)
+
+// optimizingKernels are the kernels that turn breakpoints into jumps, and the
+// lists that were recorded on them. The one without mitigations ran other text
+// than its runtime patches tell: the list gives it.
+var optimizingKernels = []struct{ kernel, list, runtime string }{
+	{"amd64", "amd64", "amd64.runtime.tsv.gz"},
+	{"amd64", "amd64-nomitig", ""},
+	{"ppc64el", "ppc64el", "ppc64el.runtime.tsv.gz"},
+}
+
+// TestKernelFileGivesTheJumpsOfTheRunningKernel compares what the running
+// kernel did with probes with what its file says, its text patched as booting
+// patched it.
+func TestKernelFileGivesTheJumpsOfTheRunningKernel(t *testing.T) {
+	for _, k := range optimizingKernels {
+		t.Run(k.list, func(t *testing.T) {
+			t.Parallel()
+			funcs, err := refdata.KernelVerdicts(filepath.Join(shared, "kernel-verdicts", k.list+".jsonl.gz"))
+			if err != nil {
+				t.Skip(err)
+			}
+			img, err := image.OpenFile(filepath.Join(shared, "kernels", k.kernel+".vmlinux.xz"), image.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer img.Close()
+			var booted patches
+			if k.runtime != "" {
+				booted = readPatches(t, filepath.Join(shared, "kernels", k.runtime))
+			}
+			compareJumps(t, img, funcs, booted)
+		})
+	}
+}
+
+func compareJumps(t *testing.T, img *image.Image, funcs []refdata.KernelFunc, booted patches) {
+	t.Helper()
+	a, err := analyze.New(img, analyze.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt := classify.DebianOptions()
+	if slots, err := img.Resolve("optinsn_slot"); err == nil {
+		opt.OptinsnSlot = slots[0].Addr
+	}
+	optimizer, ok := a.ISA.Optimizer(classify.Linux612, opt)
+	if !ok {
+		t.Fatal("no optimizer")
+	}
+	var s optcheck.Scratch
+	rows, jumps := 0, 0
+	for i := range funcs {
+		kf := &funcs[i]
+		f, ok := a.FunctionAt(uint64(kf.Addr))
+		if !ok || f.Addr != uint64(kf.Addr) || f.Size != kf.Size {
+			t.Errorf("%s: the file has %+v, the kernel %#x, %d bytes", kf.Sym, f, kf.Addr, kf.Size)
+			continue
+		}
+		r := a.Judge(f)
+		if booted != nil {
+			booted.apply(r.Code, r.Addr)
+		} else {
+			copy(r.Code, kf.Text)
+		}
+		if !bytes.Equal(r.Code, kf.Text) {
+			t.Errorf("%s: the patched text is not what ran", kf.Sym)
+		}
+		r.Insts = decode.Sweep(a.ISA, r.Insts[:0], r.Code, r.Addr)
+		r.Verdicts = a.Profile.Func(r.Verdicts[:0], &r.Func)
+		verdicts := optimizer.Func(nil, &optcheck.Function{Func: &r.Func, Verdicts: r.Verdicts}, &s)
+		for j := range kf.Rows {
+			row := &kf.Rows[j]
+			n, start := decode.Find(r.Insts, r.Addr+row.Off)
+			if !start {
+				continue
+			}
+			v := &verdicts[n]
+			rows++
+			if v.OK() {
+				jumps++
+			}
+			if !row.AgreesOnJump(int(v.Region)) {
+				t.Errorf("%s+%#x: %+v, the kernel %+v", kf.Sym, row.Off, v, row)
+			}
+		}
+	}
+	t.Logf("%d functions, %d rows, %d jumps", len(funcs), rows, jumps)
+}
