@@ -175,15 +175,14 @@ func (a ISA) Plan(p *relocate.Plan, insts []decode.Inst, opt relocate.Options) e
 func choose(s *relocate.Step, p *relocate.Plan) *classify.Rule {
 	inst := &s.Inst
 	s.Detail = uint32(formKept) | noRegister<<8
-	switch {
-	case p.Options.Linux:
+	if p.Options.Linux {
 		chooseLinux(s)
-	case Branch66(inst):
-		return &ruleMoveBranch66
-	case inst.Flow == decode.FlowTrap:
-		if !isSoftwareInterrupt(inst) {
-			return &ruleMoveTrap
-		}
+		return nil
+	}
+	if rule := immovable(inst); rule != nil {
+		return rule
+	}
+	switch {
 	case inst.Flow == decode.FlowCallIndirect:
 		return chooseIndirectCall(s, p)
 	case inst.PCRel.Kind == decode.PCRelBranch:
@@ -198,6 +197,20 @@ func choose(s *relocate.Step, p *relocate.Plan) *classify.Rule {
 		setForm(s, formSyscall, noRegister, &noteSyscall)
 		size := int(inst.Len) + movabsSize
 		setSize(s, relocate.Far, size, size)
+	}
+	return nil
+}
+
+// immovable returns the rule that keeps an instruction from being moved even
+// to a place where its operand is in reach.
+func immovable(inst *decode.Inst) *classify.Rule {
+	switch {
+	case Branch66(inst):
+		return &ruleMoveBranch66
+	case inst.Flow == decode.FlowTrap && !isSoftwareInterrupt(inst):
+		return &ruleMoveTrap
+	case inst.Flow == decode.FlowCallIndirect && !DetailOf(inst).isGroup5(group5Call):
+		return &ruleMoveFarCall
 	}
 	return nil
 }
@@ -323,8 +336,6 @@ func farForm(inst *decode.Inst, opt *relocate.Options) (moveForm, byte, *classif
 func chooseIndirectCall(s *relocate.Step, p *relocate.Plan) *classify.Rule {
 	inst, opt := &s.Inst, &p.Options
 	switch d := DetailOf(inst); {
-	case !d.isGroup5(group5Call):
-		return &ruleMoveFarCall
 	case inst.PCRel.Kind != decode.PCRelNone:
 		return chooseRIPCall(s, p)
 	case d.Mod() == 3 && d.RM() == RSP && d.B()|d.B4() == 0, baseIsStackPointer(inst) && !movesWithStack(inst):
