@@ -20,9 +20,14 @@ const (
 	peSdata8   = 0x0c
 	peFormat   = 0x0f
 
-	pePCRel = 0x10 // to the address of the pointer itself
-	peAlign = 0x50 // absolute, at the next multiple of 8
-	peOmit  = 0xff
+	peBase    = 0x70
+	pePCRel   = 0x10 // to the address of the pointer itself
+	peDataRel = 0x30 // to the global offset table
+	peFuncRel = 0x40 // to the function
+	peAlign   = 0x50 // absolute, at the next multiple of 8
+
+	peIndirect = 0x80 // the number is where the address is
+	peOmit     = 0xff
 )
 
 // ehFrameFunctions returns the ranges of code that an .eh_frame section, which
@@ -34,23 +39,10 @@ const (
 // are left out. Where the end of an entry cannot be found, it returns a
 // *FormatError beside what came before.
 func ehFrameFunctions(data []byte, addr uint64, order binary.ByteOrder) ([]extent, error) {
-	p := ehFrame{data: data, addr: addr, order: byteOrder(order == binary.ByteOrder(binary.BigEndian)), cies: make(map[int]byte)}
+	p := newEHFrame(data, addr, byteOrder(order == binary.ByteOrder(binary.BigEndian)))
 	var found []extent
-	for pos := 0; pos < len(data); {
-		body, end, ok := p.entry(pos)
-		if !ok {
-			return found, &FormatError{
-				What: "entry without an end", Where: fmt.Sprintf(".eh_frame+%#x", pos), Err: ErrTruncated,
-			}
-		}
-		if body < end { // not a terminator
-			if e, ok := p.function(pos, body, end); ok {
-				found = append(found, e)
-			}
-		}
-		pos = end
-	}
-	return found, nil
+	err := p.each(func(_ int, f frame) { found = append(found, f.code) })
+	return found, err
 }
 
 // ehFrame is an .eh_frame section that is being read.
@@ -58,7 +50,53 @@ type ehFrame struct {
 	data  []byte
 	addr  uint64
 	order byteOrder
-	cies  map[int]byte // pointer encoding of each CIE read so far, by offset
+	cies  map[int]cie // read so far, by offset
+	// damaged is the offset of the first entry that cannot be understood; -1
+	// where all can.
+	damaged int
+}
+
+// cie says how the FDEs of a CIE are written: their encodings of pointers to
+// code and to language-specific data, and whether these have a length.
+type cie struct {
+	code, lsda byte
+	sized      bool
+}
+
+// unknownCIE is one whose FDEs cannot be understood.
+var unknownCIE = cie{code: peOmit, lsda: peOmit}
+
+// frame is what an FDE says.
+type frame struct {
+	code extent
+	// lsda is where the pointer to language-specific data stands, in the
+	// encoding lsdaEnc; without data where there is none.
+	lsda    cursor
+	lsdaEnc byte
+}
+
+func newEHFrame(data []byte, addr uint64, order byteOrder) *ehFrame {
+	return &ehFrame{data: data, addr: addr, order: order, cies: make(map[int]cie), damaged: -1}
+}
+
+// each calls f with every FDE that can be understood, and its offset. Where the
+// end of an entry cannot be found, it stops with a *FormatError.
+func (p *ehFrame) each(f func(pos int, fr frame)) error {
+	for pos := 0; pos < len(p.data); {
+		body, end, ok := p.entry(pos)
+		if !ok {
+			return &FormatError{
+				What: "entry without an end", Where: fmt.Sprintf(".eh_frame+%#x", pos), Err: ErrTruncated,
+			}
+		}
+		if body < end { // not a terminator
+			if fr, ok := p.frame(pos, body, end); ok {
+				f(pos, fr)
+			}
+		}
+		pos = end
+	}
+	return nil
 }
 
 // entry returns where the content of the entry at pos starts and ends.
@@ -71,32 +109,32 @@ func (p *ehFrame) entry(pos int) (body, end int, ok bool) {
 	return c.pos, c.pos + int(size), true
 }
 
-// function returns the range of code of the entry at pos, if it is an FDE.
-func (p *ehFrame) function(pos, body, end int) (extent, bool) {
+// frame reads the entry at pos, if it is an FDE.
+func (p *ehFrame) frame(pos, body, end int) (fr frame, ok bool) {
 	c := p.cursor(body, end)
 	back := int(c.u32())
-	if c.bad {
-		return extent{}, false
+	if !c.bad && back == 0 { // a CIE
+		p.cies[pos] = p.readCIE(c)
+		return frame{}, false
 	}
-	if back == 0 { // a CIE
-		p.cies[pos] = p.encoding(c)
-		return extent{}, false
+	from, known := p.cies[body-back] // which always is before its FDEs
+	lo := c.pointer(from.code)
+	size := c.pointer(from.code & peFormat)
+	if c.bad || !known || lo+size < lo {
+		if p.damaged < 0 {
+			p.damaged = pos
+		}
+		return frame{}, false
 	}
-	enc, ok := p.cies[body-back] // which always is before its FDEs
-	if !ok || enc == peOmit {
-		return extent{}, false
+	fr = frame{code: extent{lo, lo + size}, lsdaEnc: from.lsda}
+	if from.sized && from.lsda != peOmit && c.uleb() > 0 {
+		fr.lsda = *c
 	}
-	lo := c.pointer(enc)
-	size := c.pointer(enc & peFormat)
-	if c.bad || size == 0 || lo+size < lo {
-		return extent{}, false
-	}
-	return extent{lo, lo + size}, true
+	return fr, size > 0
 }
 
-// encoding returns how FDEs encode pointers, of the CIE whose version c is at;
-// peOmit where it cannot be known.
-func (p *ehFrame) encoding(c *cursor) byte {
+// readCIE reads the CIE whose version c is at.
+func (p *ehFrame) readCIE(c *cursor) cie {
 	version := c.u8()
 	augmentation := c.augmentation()
 	if version == 4 {
@@ -114,27 +152,26 @@ func (p *ehFrame) encoding(c *cursor) byte {
 		c.uleb() // length of what follows
 	}
 	if c.bad || !sized && letters != "" {
-		return peOmit
+		return unknownCIE
 	}
+	read := cie{code: peAbsolute, lsda: peOmit, sized: sized}
 	for _, letter := range letters {
 		switch letter {
 		case 'R':
-			if enc := c.u8(); !c.bad {
-				return enc
-			}
+			read.code = c.u8()
 		case 'P': // personality routine
 			c.skipPointer(c.u8())
-		case 'L': // encoding of pointers to language-specific data
-			c.u8()
+		case 'L': // language-specific data
+			read.lsda = c.u8()
 		case 'S', 'B', 'G': // signal frame, return address signed with key B, tagged stack
 		default:
-			return peOmit
-		}
-		if c.bad {
-			return peOmit
+			return unknownCIE
 		}
 	}
-	return peAbsolute
+	if c.bad {
+		return unknownCIE
+	}
+	return read
 }
 
 func (p *ehFrame) cursor(pos, end int) *cursor {

@@ -89,6 +89,7 @@ type section struct {
 	relas   []int32 // of a relocatable file: the sections that relocate this one
 	// relocated returns the content of a section with relocations, once.
 	relocated func() ([]byte, error)
+	blocks    []block // of what the file has in memory, filled when read
 }
 
 func (s *section) end() uint64  { return s.addr + s.size }
@@ -278,9 +279,12 @@ func (im *Image) finishLayout() error {
 	})
 	im.dropOverlaps()
 	for _, i := range im.byAddr {
-		if s := &im.sections[i]; s.exec() {
+		s := &im.sections[i]
+		if s.inFile() {
+			s.blocks = make([]block, (s.size+blockSize-1)/blockSize)
+		}
+		if s.exec() {
 			im.text = append(im.text, Range{Addr: s.addr, Size: s.size, Section: s.name})
-			im.blocks = append(im.blocks, make([]textBlock, (s.size+blockSize-1)/blockSize))
 		}
 	}
 	return nil

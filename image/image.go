@@ -96,12 +96,13 @@ type Image struct {
 	sections []section // by their index in the file
 	byAddr   []int32   // those in memory, by address, without overlap
 	text     []Range
-	blocks   [][]textBlock // of text, filled when read
-	external uint64        // of a relocatable file: where stand-ins for undefined symbols start
+	external uint64 // of a relocatable file: where stand-ins for undefined symbols start
 
 	symbols   func() (*symtab, error)
 	extents   [2]func() ([]Function, error) // by Extent
 	marks     func() (place.Marks, error)
+	pointers  func() (*pointers, error)
+	landings  func() (place.Landings, error)
 	lines     *lineTable
 	userTable []mapSymbol // of Options.Symbols
 }
@@ -141,6 +142,8 @@ func Open(r io.ReaderAt, size int64, opt Options) (*Image, error) {
 		im.extents[e] = sync.OnceValues(func() ([]Function, error) { return im.listFunctions(Extent(e)) })
 	}
 	im.marks = sync.OnceValues(im.readMarks)
+	im.pointers = sync.OnceValues(im.readPointers)
+	im.landings = sync.OnceValues(im.readLandings)
 	im.lines = newLineTable(im.debugSection, im.order, func(addr uint64) bool { return im.textAt(addr) >= 0 })
 	return im, nil
 }

@@ -62,6 +62,9 @@ func exercise(t testing.TB, file []byte, opt Options) error {
 		t.Error("marks are not sorted")
 	}
 	err = errors.Join(err, merr)
+	landings, lerr := im.Landings()
+	checkLandings(t, im, landings)
+	err = errors.Join(err, lerr)
 	for _, r := range im.Text() {
 		code, cerr := im.Code(nil, r.Addr, min(r.Size, 1<<16))
 		if cerr == nil && uint64(len(code)) != min(r.Size, 1<<16) {
@@ -78,6 +81,24 @@ func exercise(t testing.TB, file []byte, opt Options) error {
 	}
 	im.Match(ExtentNext, "*a?[b-z]*")
 	return err
+}
+
+func checkLandings(t testing.TB, im *Image, landings place.Landings) {
+	t.Helper()
+	if !slices.IsSortedFunc(landings, func(a, b place.Landing) int { return cmp.Compare(a.Addr, b.Addr) }) {
+		t.Error("landings are not sorted")
+	}
+	for _, l := range landings {
+		if im.textAt(l.Addr) < 0 {
+			t.Errorf("landing (%v) at %#x is not in text", l.Kind, l.Addr)
+		}
+		if target, ok := im.Pointer(l.From); ok && im.sectionAt(target) == nil {
+			t.Errorf("pointer at %#x leads to %#x, which is nowhere", l.From, target)
+		}
+		if end, ok := im.DataEnd(l.Addr); !ok || end <= l.Addr {
+			t.Errorf("end of the section that holds %#x: %#x, %v", l.Addr, end, ok)
+		}
+	}
 }
 
 func checkFunctions(t testing.TB, im *Image, fns []Function) {

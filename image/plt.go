@@ -5,19 +5,11 @@ import (
 	"strings"
 )
 
-// What the stubs of a procedure linkage table take their targets from: entries
-// of the global offset table that these relocations fill.
-var slotTypes = map[elf.Machine][2]uint32{
-	elf.EM_X86_64:  {uint32(elf.R_X86_64_JMP_SLOT), uint32(elf.R_X86_64_GLOB_DAT)},
-	elf.EM_AARCH64: {uint32(elf.R_AARCH64_JUMP_SLOT), uint32(elf.R_AARCH64_GLOB_DAT)},
-}
-
 // linkageStubs returns the stubs through which a program calls what other
 // files define. They have no symbols of their own; objdump's "printf@plt" is
 // what they are called here. ppc64 has its stubs elsewhere in text.
 func (im *Image) linkageStubs() []piece {
-	types, ok := slotTypes[im.machine]
-	if !ok || im.typ == elf.ET_REL {
+	if im.machine != elf.EM_X86_64 && im.machine != elf.EM_AARCH64 || im.typ == elf.ET_REL {
 		return nil
 	}
 	var slots map[uint64]string
@@ -28,7 +20,7 @@ func (im *Image) linkageStubs() []piece {
 			continue
 		}
 		if slots == nil {
-			slots = im.slots(types)
+			slots = im.slots(loaderTypesOf[im.machine].slots)
 		}
 		code, err := im.Code(nil, r.Addr, r.Size)
 		if err != nil {

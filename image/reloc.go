@@ -280,35 +280,82 @@ func (im *Image) eachDataReloc(f func(addr, size uint64)) error {
 	})
 }
 
-// relativeTypes are the relocations that add to an address how far the file
-// was moved when it was loaded.
-var relativeTypes = map[elf.Machine]uint32{
-	elf.EM_X86_64:  uint32(elf.R_X86_64_RELATIVE),
-	elf.EM_AARCH64: uint32(elf.R_AARCH64_RELATIVE),
-	elf.EM_PPC64:   uint32(elf.R_PPC64_RELATIVE),
+// loaderTypes are the relocations that the loader applies to whole words,
+// besides those that put a symbol's address there in any file.
+type loaderTypes struct {
+	relative uint32    // adds to an address how far the file was moved
+	slots    [2]uint32 // of the global offset table: the address of a symbol
+	resolved [2]uint32 // what the function at an address returns
 }
 
-// dynamicRelocations reads the relocations that a kernel which can stand
-// anywhere applies to itself: its addresses may be nowhere else in the file.
-func (m *marker) dynamicRelocations() ([][]byte, error) {
-	var all [][]byte
-	for i := range m.im.sections {
-		if s := &m.im.sections[i]; s.typ == elf.SHT_RELA && s.inMemory() {
-			data, err := m.im.rawContents(s)
+var loaderTypesOf = map[elf.Machine]loaderTypes{
+	elf.EM_X86_64: {
+		relative: uint32(elf.R_X86_64_RELATIVE),
+		slots:    [2]uint32{uint32(elf.R_X86_64_JMP_SLOT), uint32(elf.R_X86_64_GLOB_DAT)},
+		resolved: [2]uint32{uint32(elf.R_X86_64_IRELATIVE), uint32(elf.R_X86_64_IRELATIVE)},
+	},
+	elf.EM_AARCH64: {
+		relative: uint32(elf.R_AARCH64_RELATIVE),
+		slots:    [2]uint32{uint32(elf.R_AARCH64_JUMP_SLOT), uint32(elf.R_AARCH64_GLOB_DAT)},
+		resolved: [2]uint32{uint32(elf.R_AARCH64_IRELATIVE), uint32(elf.R_AARCH64_IRELATIVE)},
+	},
+	elf.EM_PPC64: {
+		relative: uint32(elf.R_PPC64_RELATIVE),
+		slots:    [2]uint32{uint32(elf.R_PPC64_JMP_SLOT), uint32(elf.R_PPC64_GLOB_DAT)},
+		resolved: [2]uint32{uint32(elf.R_PPC64_IRELATIVE), uint32(elf.R_PPC64_JMP_IREL)},
+	},
+}
+
+// relaTable is a table of relocations that the loader applies.
+type relaTable struct {
+	tableData
+	symbols bool // its entries name symbols of .dynsym
+}
+
+// loaderTables reads the relocations that the loader applies, or that a kernel
+// which can stand anywhere applies to itself.
+func (m *marker) loaderTables() ([]relaTable, error) {
+	im := m.im
+	var all []relaTable
+	for i := range im.sections {
+		if s := &im.sections[i]; s.typ == elf.SHT_RELA && s.inMemory() {
+			data, err := im.rawContents(s)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, data)
+			names := int(s.link) < len(im.sections) && im.sections[s.link].typ == elf.SHT_DYNSYM
+			all = append(all, relaTable{tableData{im.order, s.addr, data}, names})
 		}
 	}
-	if lo, hi, ok := m.area("__pi_rela_start", "__pi_rela_end"); ok && len(all) == 0 {
-		data, err := m.im.Data(nil, lo, hi-lo)
+	if len(all) > 0 {
+		return all, nil
+	}
+	tables, err := im.taggedTables([2]elf.DynTag{elf.DT_RELA, elf.DT_RELASZ}, [2]elf.DynTag{elf.DT_JMPREL, elf.DT_PLTRELSZ})
+	if err != nil {
+		return nil, err
+	}
+	if lo, hi, ok := m.area("__pi_rela_start", "__pi_rela_end"); ok {
+		tables = append(tables, extent{lo, hi})
+	}
+	for _, e := range tables {
+		data, err := im.Data(nil, e.lo, e.hi-e.lo)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, data)
+		all = append(all, relaTable{tableData: tableData{im.order, e.lo, data}})
 	}
 	return all, nil
+}
+
+// dynamicRelocations returns the relocations that a kernel applies to itself:
+// its addresses may be nowhere else in the file.
+func (m *marker) dynamicRelocations() ([][]byte, error) {
+	tables, err := m.loaderTables()
+	all := make([][]byte, len(tables))
+	for i := range tables {
+		all[i] = tables[i].data
+	}
+	return all, err
 }
 
 // relocateTable gives the addresses in a table the values that they have where
@@ -318,7 +365,7 @@ func (m *marker) relocateTable(t *tableData) error {
 	if err != nil {
 		return err
 	}
-	relative, size := relativeTypes[m.im.machine], uint64(len(t.data))
+	relative, size := loaderTypesOf[m.im.machine].relative, uint64(len(t.data))
 	for _, data := range relas {
 		for ; len(data) >= relaSize; data = data[relaSize:] {
 			off := t.order.u64(data) - t.addr

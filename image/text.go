@@ -29,13 +29,13 @@ func (im *Image) textAt(addr uint64) int {
 	return -1
 }
 
-// blockSize is how many bytes of text are read at once. Functions are read one
-// by one and side by side; a system call for each would cost more than
+// blockSize is how many bytes of a section are read at once. Functions are read
+// one by one and side by side; a system call for each would cost more than
 // decoding it.
 const blockSize = 256 << 10
 
-// textBlock holds bytes of text that have been read.
-type textBlock struct {
+// block holds bytes of a section that have been read.
+type block struct {
 	once sync.Once
 	data []byte
 	err  error
@@ -45,22 +45,21 @@ type textBlock struct {
 // dst's memory where that suffices. A range that does not lie in one section
 // of text is a *NotTextError.
 func (im *Image) Code(dst []byte, addr, size uint64) ([]byte, error) {
-	i := im.textAt(addr)
-	if i < 0 {
+	s := im.sectionAt(addr)
+	if s == nil || !s.exec() {
 		return nil, im.notText(addr)
 	}
-	r := &im.text[i]
-	off := addr - r.Addr
-	if size > r.Size-off {
-		return nil, im.notText(r.End())
+	off := addr - s.addr
+	if size > s.size-off {
+		return nil, im.notText(s.end())
 	}
 	dst = dst[:0]
 	for size > 0 {
-		block, err := im.block(i, off/blockSize)
+		part, err := im.block(s, off/blockSize)
 		if err != nil {
 			return nil, err
 		}
-		part := block[off%blockSize:]
+		part = part[off%blockSize:]
 		part = part[:min(uint64(len(part)), size)]
 		dst = append(dst, part...)
 		off += uint64(len(part))
@@ -69,13 +68,12 @@ func (im *Image) Code(dst []byte, addr, size uint64) ([]byte, error) {
 	return dst, nil
 }
 
-// block returns block n of a text range.
-func (im *Image) block(text int, n uint64) ([]byte, error) {
-	b := &im.blocks[text][n]
+// block returns block n of a section.
+func (im *Image) block(s *section, n uint64) ([]byte, error) {
+	b := &s.blocks[n]
 	b.once.Do(func() {
-		r := &im.text[text]
-		addr := r.Addr + n*blockSize
-		b.data, b.err = im.Data(nil, addr, min(blockSize, r.End()-addr))
+		addr := s.addr + n*blockSize
+		b.data, b.err = im.Data(nil, addr, min(blockSize, s.end()-addr))
 	})
 	return b.data, b.err
 }

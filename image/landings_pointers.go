@@ -1,0 +1,350 @@
+package image
+
+import (
+	"cmp"
+	"debug/elf"
+	"fmt"
+	"math/bits"
+	"slices"
+)
+
+// PositionIndependent reports whether the file's addresses are not those that
+// it has when it runs: it is a shared object, or relocatable.
+func (im *Image) PositionIndependent() bool { return im.typ != elf.ET_EXEC }
+
+// DataEnd returns the address behind the section that holds addr, or behind
+// the segment where the file has no sections; false where neither does.
+func (im *Image) DataEnd(addr uint64) (end uint64, ok bool) {
+	if s := im.sectionAt(addr); s != nil {
+		return s.end(), true
+	}
+	return 0, false
+}
+
+// Pointer returns the address that the 8-byte word at addr holds when the
+// program runs, as far as it is an address in the file: that of a symbol that
+// the file defines, that which the loader only moves along with the file, or
+// what the file holds there itself where it is not position-independent. It is
+// false where there is no such word, and where its value depends on other files
+// or on code that runs.
+func (im *Image) Pointer(addr uint64) (target uint64, ok bool) {
+	p, _ := im.pointers() // what is damaged has none
+	if i, found := p.find(addr); found {
+		target = p.list[i].target
+	} else if im.holdsAddresses() {
+		target, _ = im.word(addr)
+	}
+	if target == 0 || im.sectionAt(target) == nil {
+		return 0, false
+	}
+	return target, true
+}
+
+// holdsAddresses reports whether words that no relocation speaks of may be
+// addresses: where the file says where it stands. A kernel does, whatever its
+// type.
+func (im *Image) holdsAddresses() bool {
+	return im.typ == elf.ET_EXEC || im.typ == elf.ET_DYN && im.kind == KindKernel
+}
+
+// word returns the 8-byte word at addr as the file has it.
+func (im *Image) word(addr uint64) (v uint64, ok bool) {
+	const size = 8
+	s := im.sectionAt(addr)
+	if s == nil || !s.inFile() || s.end()-addr < size {
+		return 0, false
+	}
+	n, i := (addr-s.addr)/blockSize, (addr-s.addr)%blockSize
+	b, err := im.block(s, n)
+	if err != nil {
+		return 0, false
+	}
+	if i+size <= uint64(len(b)) {
+		return im.order.u64(b[i:]), true
+	}
+	var w [size]byte
+	k := copy(w[:], b[i:])
+	if b, err = im.block(s, n+1); err != nil {
+		return 0, false
+	}
+	copy(w[k:], b)
+	return im.order.u64(w[:]), true
+}
+
+// pointer is a word that a relocation fills with an address.
+type pointer struct {
+	at     uint64
+	target uint64 // 0 where the file does not tell
+}
+
+// pointers are the words that relocations fill.
+type pointers struct {
+	list []pointer // by at
+	// resolvers are the words that get what a function returns; target is the
+	// function. They are in list, too.
+	resolvers []pointer
+	// symbols are those of the dynamic linker.
+	symbols symtab
+}
+
+// find returns the index of the word at addr.
+func (p *pointers) find(addr uint64) (int, bool) {
+	return slices.BinarySearchFunc(p.list, addr, func(p pointer, addr uint64) int { return cmp.Compare(p.at, addr) })
+}
+
+func (p *pointers) add(at, target uint64) { p.list = append(p.list, pointer{at, target}) }
+
+// readPointers collects what relocations say. Beside an error it returns what
+// could be read.
+func (im *Image) readPointers() (*pointers, error) {
+	p := new(pointers)
+	t, err := im.symbols()
+	switch {
+	case err != nil:
+	case im.typ == elf.ET_REL:
+		err = p.unlinked(im, t)
+	default:
+		err = cmp.Or(p.relas(im, t), p.relrs(im))
+	}
+	radixSort(p.list, func(p *pointer) uint64 { return p.at })
+	p.list = slices.CompactFunc(p.list, func(a, b pointer) bool { return a.at == b.at })
+	return p, err
+}
+
+// unlinked takes the relocations of a relocatable file.
+func (p *pointers) unlinked(im *Image, t *symtab) error {
+	for _, i := range im.byAddr {
+		s := &im.sections[i]
+		err := im.eachRela(s, s.size, t, func(r *rela, h howto) error {
+			switch at := s.addr + r.off; {
+			case h.field != data64:
+			case h.value == absoluteS && !t.syms[r.sym].external():
+				p.add(at, t.relocated(r, h, at))
+			default:
+				p.add(at, 0)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// relas takes the relocations of a linked file.
+func (p *pointers) relas(im *Image, t *symtab) error {
+	m := &marker{im: im, syms: t}
+	tables, err := m.loaderTables()
+	if err != nil {
+		return err
+	}
+	if dynsym := im.sectionOfType(elf.SHT_DYNSYM); dynsym != nil {
+		if err := p.symbols.take(im, dynsym); err != nil {
+			return err
+		}
+		p.symbols.sort(im)
+	}
+	total := 0
+	for i := range tables {
+		total += len(tables[i].data) / relaSize
+	}
+	p.list = make([]pointer, 0, total)
+	for i := range tables {
+		p.table(im, &tables[i])
+	}
+	return nil
+}
+
+// table takes one table of relocations.
+func (p *pointers) table(im *Image, table *relaTable) {
+	types := loaderTypesOf[im.machine]
+	known := howtos[im.machine]
+	table.each(relaSize, func(off int) {
+		r := table.order.rela(table.data[off:])
+		if r.typ == types.relative {
+			p.add(r.off, r.addend)
+			return
+		}
+		h, ok := known[r.typ]
+		switch {
+		case r.typ == types.resolved[0] || r.typ == types.resolved[1]:
+			p.resolver(r.off, r.addend)
+		case r.typ == types.slots[0] || r.typ == types.slots[1] || ok && h.value == absoluteS && h.field == data64:
+			var s symbol
+			if table.symbols && uint64(r.sym) < uint64(len(p.symbols.syms)) {
+				s = p.symbols.syms[r.sym]
+			}
+			p.symbol(im, &r, &s, r.typ == types.slots[0])
+		case ok && (h.value == nothing || h.field != data64):
+		default:
+			p.add(r.off, 0)
+		}
+	})
+}
+
+func (p *pointers) resolver(at, function uint64) {
+	p.resolvers = append(p.resolvers, pointer{at, function})
+	p.add(at, 0)
+}
+
+// symbol takes a relocation that puts the address of s into a word. Until the
+// loader binds one that it binds late, the word leads to the loader.
+func (p *pointers) symbol(im *Image, r *rela, s *symbol, late bool) {
+	value := s.addr + r.addend
+	switch {
+	case r.sym == 0:
+		p.add(r.off, r.addend)
+	case s.typ() == elf.STT_GNU_IFUNC && !s.external():
+		p.resolver(r.off, value)
+	case s.sec == absolute || s.typ() == elf.STT_TLS:
+		p.add(r.off, 0)
+	case s.addr != 0: // also a function elsewhere that has a stub here
+		p.add(r.off, value)
+	case late:
+		stub, _ := im.word(r.off)
+		p.add(r.off, stub)
+	default:
+		p.add(r.off, 0)
+	}
+}
+
+// relrs takes the tables of packed relocations, which tell only where words
+// are that the loader moves along with the file [System V ABI, 5, Relative
+// Relocation Table].
+func (p *pointers) relrs(im *Image) error {
+	const typ = elf.SectionType(19) // SHT_RELR
+	for i := range im.sections {
+		s := &im.sections[i]
+		if s.typ != typ || !s.inMemory() {
+			continue
+		}
+		data, err := im.rawContents(s)
+		if err != nil {
+			return err
+		}
+		if err := p.relr(im, &tableData{im.order, s.addr, data}); err != nil {
+			return err
+		}
+	}
+	if im.hasSections() {
+		return nil
+	}
+	const dtRELR, dtRELRSZ = elf.DynTag(36), elf.DynTag(35)
+	tables, err := im.taggedTables([2]elf.DynTag{dtRELR, dtRELRSZ})
+	if err != nil {
+		return err
+	}
+	for _, e := range tables {
+		data, err := im.Data(nil, e.lo, e.hi-e.lo)
+		if err != nil {
+			return err
+		}
+		if err := p.relr(im, &tableData{im.order, e.lo, data}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// relr takes one table. An even entry is the address of a word; each bit but
+// the lowest of an odd one stands for one of the 63 words behind.
+func (p *pointers) relr(im *Image, t *tableData) error {
+	const size, words = 8, 63
+	next, ok := uint64(0), true
+	add := func(at uint64) {
+		if v, in := im.word(at); in {
+			p.add(at, v)
+		}
+	}
+	t.each(size, func(off int) {
+		w := t.order.u64(t.data[off:])
+		switch {
+		case w&1 == 0:
+			ok = ok && w >= next
+			if ok {
+				add(w)
+			}
+			next = w + size
+		case ok:
+			for rest := w &^ 1; rest != 0; rest &= rest - 1 {
+				add(next + size*uint64(bits.TrailingZeros64(rest)-1))
+			}
+			next += words * size
+		}
+	})
+	if !ok {
+		return &FormatError{What: "packed relocations are not in order", Where: fmt.Sprintf("table at %#x", t.addr)}
+	}
+	return nil
+}
+
+// dynamicTags are the entries of the dynamic section.
+type dynamicTags []dynamicTag
+
+type dynamicTag struct {
+	at, value uint64 // value stands at the address at
+	tag       elf.DynTag
+}
+
+// value returns the first value of a tag, or 0.
+func (tags dynamicTags) value(tag elf.DynTag) uint64 {
+	for _, t := range tags {
+		if t.tag == tag {
+			return t.value
+		}
+	}
+	return 0
+}
+
+// dynamicTags reads the dynamic section, which a file without sections has in a
+// segment.
+func (im *Image) dynamicTags() (dynamicTags, error) {
+	var e extent
+	if s := im.sectionOfType(elf.SHT_DYNAMIC); s != nil && s.inMemory() {
+		e = extent{s.addr, s.end()}
+	} else if im.file != nil && !im.hasSections() {
+		for _, p := range im.file.Progs {
+			if p.Type == elf.PT_DYNAMIC {
+				e = extent{p.Vaddr, p.Vaddr + p.Filesz}
+			}
+		}
+	}
+	if e.lo >= e.hi {
+		return nil, nil
+	}
+	data, err := im.Data(nil, e.lo, e.hi-e.lo)
+	if err != nil {
+		return nil, err
+	}
+	const size = 16
+	var tags dynamicTags
+	t := tableData{im.order, e.lo, data}
+	for off := 0; off+size <= len(data); off += size {
+		tag := elf.DynTag(t.order.u64(data[off:]))
+		if tag == elf.DT_NULL {
+			break
+		}
+		tags = append(tags, dynamicTag{at: e.lo + uint64(off) + 8, value: t.order.u64(data[off+8:]), tag: tag})
+	}
+	return tags, nil
+}
+
+// taggedTables returns the tables whose address and size the dynamic section of
+// a file without sections gives.
+func (im *Image) taggedTables(pairs ...[2]elf.DynTag) ([]extent, error) {
+	if im.hasSections() {
+		return nil, nil
+	}
+	tags, err := im.dynamicTags()
+	if err != nil {
+		return nil, err
+	}
+	var tables []extent
+	for _, pair := range pairs {
+		if lo, size := tags.value(pair[0]), tags.value(pair[1]); lo != 0 && size != 0 {
+			tables = append(tables, extent{lo, lo + size})
+		}
+	}
+	return tables, nil
+}
