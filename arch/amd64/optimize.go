@@ -105,7 +105,7 @@ func (o kprobeOptimizer) layPlain(l *optcheck.Layout, inst *decode.Inst, v *clas
 	}
 	switch inst.Flow {
 	case decode.FlowJump, decode.FlowJumpIf:
-		if !inst.Has(decode.External) {
+		if jumpsByOpcode(DetailOf(inst).Opcode()) && !inst.Has(decode.External) {
 			l.Branch(off, off+inst.Target-inst.Addr)
 		}
 	case decode.FlowJumpIndirect:
@@ -130,13 +130,7 @@ func (k *kernelInsn) fixed(addr uint64) bool {
 // kernel takes it for a direct jump [insn_jump_into_range]. It does so with
 // VEX, EVEX and REX2 instructions of the same opcode byte, too.
 func (k *kernelInsn) jumps(code *[kernelWindow]byte) (distance uint64, ok bool) {
-	switch op := k.op[0]; {
-	case op == 0x0F:
-		ok = k.op[1]&0xF0 == 0x80
-	case op&0xF0 == 0x70, op&0xFC == 0xE0, op == 0xE9, op == 0xEB:
-		ok = true
-	}
-	if !ok {
+	if !jumpsByOpcode(k.op[0]) && (k.op[0] != 0x0F || k.op[1]&0xF0 != 0x80) {
 		return 0, false
 	}
 	switch k.nimm {
@@ -146,6 +140,12 @@ func (k *kernelInsn) jumps(code *[kernelWindow]byte) (distance uint64, ok bool) 
 		distance = uint64(int32(binary.LittleEndian.Uint32(code[k.len-4:])))
 	}
 	return distance, true
+}
+
+// jumpsByOpcode reports whether the kernel takes a first opcode byte for that of
+// a direct jump: conditional ones, loops and jmp, but not xbegin.
+func jumpsByOpcode(op byte) bool {
+	return op&0xF0 == 0x70 || op&0xFC == 0xE0 || op == 0xE9 || op == 0xEB
 }
 
 // jumpsIndirectly reports whether the kernel takes k for an indirect jump
