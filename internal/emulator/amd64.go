@@ -16,16 +16,17 @@ const (
 	cr4 = 1<<9 | 1<<10 | 1<<16 | 1<<18
 )
 
-func amd64Setup(f *machine.File) setup {
-	s := setup{
-		arch: unicorn.AMD64,
-		constants: []constant{
+func amd64Model(f *machine.File) Model {
+	s := Model{
+		Arch: unicorn.AMD64,
+		Constants: []Constant{
 			{unicorn.X86CR0, cr0}, {unicorn.X86CR4, cr4},
 			{unicorn.X86FIP, 0}, {unicorn.X86FCS, 0}, {unicorn.X86FDP, 0}, {unicorn.X86FDS, 0}, {unicorn.X86FOP, 0},
 		},
-		skip:  amd64Skip,
-		event: amd64Event,
-		blank: 0xcc, // int3
+		Defect: amd64Defect,
+		skip:   amd64Skip,
+		event:  amd64Event,
+		blank:  0xcc, // int3
 	}
 	ids := map[int]int32{
 		amd64.RAX: unicorn.X86RAX, amd64.RCX: unicorn.X86RCX, amd64.RDX: unicorn.X86RDX, amd64.RBX: unicorn.X86RBX,
@@ -41,7 +42,7 @@ func amd64Setup(f *machine.File) setup {
 	for i := range 16 {
 		ids[amd64.ZMM0+i] = unicorn.X86XMM0 + int32(i)
 	}
-	s.links = links(f, ids)
+	s.Links = links(f, ids)
 	return s
 }
 
@@ -59,30 +60,15 @@ func amd64Event(trap uint32) machine.Event {
 	return machine.Event{Kind: machine.EventTrap, Number: uint64(trap)}
 }
 
-// links returns the links in the order of the file.
-func links(f *machine.File, ids map[int]int32) []link {
-	var out []link
-	for i := range f.Registers {
-		if id, ok := ids[i]; ok {
-			out = append(out, link{i, id, min(f.Registers[i].Size, 16)})
-		}
-	}
-	return out
-}
-
-// amd64Skip names the classes that the engine runs wrongly: it takes VEX-128
-// for the SSE form, and knows no memory protection, no devices and no modes.
-func amd64Skip(inst *decode.Inst) string {
+// amd64Defect names the classes that the engine runs wrongly: it takes VEX-128
+// for the SSE form, and cannot abort a transaction.
+func amd64Defect(inst *decode.Inst) string {
 	d := amd64.DetailOf(inst)
 	switch d.Encoding() {
 	case amd64.EncVEX2, amd64.EncVEX3, amd64.EncEVEX, amd64.EncXOP, amd64.EncREX2:
 		return "VEX, EVEX, XOP and REX2 without a CPU that has them"
 	}
 	switch {
-	case inst.Has(decode.Privileged):
-		return "privileged"
-	case inst.Flow == decode.FlowSyscall:
-		return "system calls"
 	case d.Map() == amd64.MapOneByte && d.Opcode() == 0xc7 && inst.Flow == decode.FlowJumpIf:
 		return "xbegin, whose abort status the engine makes up"
 	case inst.PCRel.Kind != decode.PCRelNone && d.Map() == amd64.Map0F && (d.Opcode() == 0xa4 || d.Opcode() == 0xac):
@@ -93,6 +79,18 @@ func amd64Skip(inst *decode.Inst) string {
 		return "SSE with two mandatory prefixes, of which the engine takes the wrong one"
 	case isExtendedMMX(d):
 		return "MMX with a register bit that has no effect, but for the engine"
+	}
+	return ""
+}
+
+// amd64Skip names the classes that do not make sense in a random state, and in
+// memory without protection, devices and modes.
+func amd64Skip(inst *decode.Inst) string {
+	switch {
+	case inst.Has(decode.Privileged):
+		return "privileged"
+	case inst.Flow == decode.FlowSyscall:
+		return "system calls"
 	case amd64.LoadsSystemFlags(inst):
 		return "popf with random flags"
 	case amd64.Volatile(inst):

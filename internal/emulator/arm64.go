@@ -19,10 +19,11 @@ const (
 	arm64SMC       = 13
 )
 
-func arm64Setup(f *machine.File) setup {
-	s := setup{
-		arch:      unicorn.ARM64,
-		constants: []constant{{unicorn.ARM64CPACR, fpAndSIMD}},
+func arm64Model(f *machine.File) Model {
+	s := Model{
+		Arch:      unicorn.ARM64,
+		Constants: []Constant{{unicorn.ARM64CPACR, fpAndSIMD}},
+		Defect:    arm64Defect,
 		skip:      arm64Skip,
 		event: func(trap uint32) machine.Event {
 			switch trap {
@@ -45,7 +46,7 @@ func arm64Setup(f *machine.File) setup {
 	for i := range 32 {
 		ids[arm64.V0+i] = unicorn.ARM64V0 + int32(i)
 	}
-	s.links = links(f, ids)
+	s.Links = links(f, ids)
 	return s
 }
 
@@ -59,6 +60,15 @@ var arm64Defects = [...]struct {
 	{0xbfe0fc00, 0x2ec03c00, "famax, famin and fscale, on which the engine crashes"},
 }
 
+func arm64Defect(inst *decode.Inst) string {
+	for _, d := range arm64Defects {
+		if arm64.WordOf(inst)&d.mask == d.value {
+			return d.reason
+		}
+	}
+	return ""
+}
+
 func arm64Skip(inst *decode.Inst) string {
 	switch {
 	case inst.Has(decode.Privileged):
@@ -67,11 +77,6 @@ func arm64Skip(inst *decode.Inst) string {
 		return "system calls"
 	case arm64.Volatile(inst):
 		return "results that vary: clocks, random numbers, CPU identity"
-	}
-	for _, d := range arm64Defects {
-		if arm64.WordOf(inst)&d.mask == d.value {
-			return d.reason
-		}
 	}
 	return ""
 }

@@ -5,7 +5,6 @@
 package emulator
 
 import (
-	"fmt"
 	"slices"
 
 	"xol/decode"
@@ -13,72 +12,39 @@ import (
 	"xol/machine"
 )
 
-// link ties a register of the machine.File to one of the engine's.
-type link struct {
-	index int   // in the File
-	id    int32 // the engine's number
-	size  int   // bytes that the engine holds, 16 at most
-}
-
-// constant is a register of the engine that has the same value in every run.
-type constant struct {
-	id    int32
-	value uint64
-}
-
-// setup is what the emulator has to know of an ISA.
-type setup struct {
-	arch      unicorn.Arch
-	links     []link // the program counter's among them
-	constants []constant
-	skip      func(*decode.Inst) string
-	event     func(trap uint32) machine.Event
-	blank     byte // fills memory that has no instructions, and ends what the engine translates
-	hidden    bool // registers that only guest code reaches: see stub
-}
-
-var setups = map[string]func(*machine.File) setup{
-	"amd64":   amd64Setup,
-	"arm64":   arm64Setup,
-	"ppc64":   func(f *machine.File) setup { return ppc64Setup(f, unicorn.PPC64) },
-	"ppc64le": func(f *machine.File) setup { return ppc64Setup(f, unicorn.PPC64LE) },
-}
-
 // Emulator is a machine.Engine.
 type Emulator struct {
-	setup
+	Model
 	file   *machine.File
 	pc     int32 // the engine's number
 	engine *unicorn.Engine
 	regs   *unicorn.Registers
 	mem    *memory
 	parts  []machine.Part
-	stub   *stub // where hidden
+	hidden *Hidden // nil where the host reaches every register
 }
 
 // Open returns an emulator for the ISA of that name ("amd64", "arm64",
 // "ppc64", "ppc64le") with its register file.
 func Open(name string, file *machine.File) (*Emulator, error) {
-	prepare, ok := setups[name]
-	if !ok {
-		return nil, fmt.Errorf("emulator: no ISA %s", name)
+	model, err := ModelOf(name, file)
+	if err != nil {
+		return nil, err
 	}
-	e := &Emulator{setup: prepare(file), file: file}
+	e := &Emulator{Model: model, file: file}
 	mem, err := newMemory(e.blank)
 	if err != nil {
 		return nil, err
 	}
 	e.mem = mem
-	if e.engine, err = unicorn.Open(e.arch, mem.translate); err != nil {
+	if e.engine, err = unicorn.Open(e.Arch, mem.translate); err != nil {
 		return nil, closing(err, mem.close)
 	}
 	if err := e.engine.Map(0, mem.arena); err != nil {
 		return nil, closing(err, e.engine.Close, mem.close)
 	}
 	e.regs = e.registers()
-	if e.hidden {
-		e.stub = newStub(e)
-	}
+	e.hidden = e.NewHidden(file)
 	return e, nil
 }
 
@@ -92,14 +58,14 @@ func closing(err error, steps ...func() error) error {
 // registers allots memory for the linked and the constant registers.
 func (e *Emulator) registers() *unicorn.Registers {
 	var ids []int32
-	for _, l := range e.links {
-		ids = append(ids, l.id)
-		if l.index == e.file.PC {
-			e.pc = l.id
+	for _, l := range e.Links {
+		ids = append(ids, l.ID)
+		if l.Index == e.file.PC {
+			e.pc = l.ID
 		}
 	}
-	for _, c := range e.constants {
-		ids = append(ids, c.id)
+	for _, c := range e.Constants {
+		ids = append(ids, c.ID)
 	}
 	return unicorn.NewRegisters(ids)
 }
@@ -108,12 +74,17 @@ func (e *Emulator) registers() *unicorn.Registers {
 func (e *Emulator) Name() string { return "unicorn" }
 
 // Skip says why the engine does not run inst.
-func (e *Emulator) Skip(inst *decode.Inst) string { return e.skip(inst) }
+func (e *Emulator) Skip(inst *decode.Inst) string {
+	if reason := e.Defect(inst); reason != "" {
+		return reason
+	}
+	return e.skip(inst)
+}
 
 // Close frees the engine and its memory.
 func (e *Emulator) Close() error {
-	if e.stub != nil {
-		e.stub.regs.Free()
+	if e.hidden != nil {
+		e.hidden.Free()
 	}
 	e.regs.Free()
 	err := e.engine.Close()
@@ -128,7 +99,7 @@ func (e *Emulator) Load(parts []machine.Part) error {
 	if err := e.forget(e.parts); err != nil {
 		return err
 	}
-	e.mem.drop(func(p *page) bool { return !inStub(p.va) })
+	e.mem.drop(func(p *page) bool { return !isHidden(p.va) })
 	if err := e.engine.FlushTLB(); err != nil {
 		return err
 	}
@@ -165,8 +136,8 @@ func (e *Emulator) Run(out, in machine.State, seed uint64, stay machine.Range, s
 			return machine.Event{}, nil, err
 		}
 	}
-	if e.stub != nil {
-		if err := e.stub.enter(e, in); err != nil {
+	if e.hidden != nil {
+		if err := e.enter(in); err != nil {
 			return machine.Event{}, nil, err
 		}
 	}
@@ -175,8 +146,8 @@ func (e *Emulator) Run(out, in machine.State, seed uint64, stay machine.Range, s
 	event := e.ended(stop, number, err)
 	copy(out, in)
 	e.getRegisters(out)
-	if e.stub != nil {
-		if err := e.stub.leave(e, out); err != nil {
+	if e.hidden != nil {
+		if err := e.leave(out); err != nil {
 			return event, nil, err
 		}
 	}
@@ -184,19 +155,19 @@ func (e *Emulator) Run(out, in machine.State, seed uint64, stay machine.Range, s
 }
 
 func (e *Emulator) setRegisters(s machine.State) {
-	for i, l := range e.links {
+	for i, l := range e.Links {
 		value := e.regs.Bytes(i)
 		clear(value[:])
-		copy(value[:l.size], e.file.Bytes(s, l.index))
+		copy(value[:l.Size], e.file.Bytes(s, l.Index))
 	}
-	for i, c := range e.constants {
-		*e.regs.Word(len(e.links) + i) = c.value
+	for i, c := range e.Constants {
+		*e.regs.Word(len(e.Links) + i) = c.Value
 	}
 }
 
 func (e *Emulator) getRegisters(s machine.State) {
-	for i, l := range e.links {
-		copy(e.file.Bytes(s, l.index), e.regs.Bytes(i)[:l.size])
+	for i, l := range e.Links {
+		copy(e.file.Bytes(s, l.Index), e.regs.Bytes(i)[:l.Size])
 	}
 }
 

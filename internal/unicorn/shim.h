@@ -20,6 +20,9 @@ enum xol_stop_kind {
 	XOL_STOP_INVALID,
 	XOL_STOP_SYSCALL,
 	XOL_STOP_STEPS,
+	XOL_STOP_BLOCK, // a block that has not been allowed
+	XOL_STOP_REFUSED,
+	XOL_STOP_TRANSFERS, // no room for another
 };
 
 // A set of registers, and host memory for their values.

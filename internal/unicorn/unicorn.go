@@ -11,6 +11,7 @@ package unicorn
 #cgo LDFLAGS: -lunicorn -lpthread -lm
 #include <stdlib.h>
 #include "shim.h"
+#include "watch.h"
 */
 import "C"
 
@@ -75,9 +76,12 @@ const PageSize = 4096
 // runs would have that code translated again at every start. The engine still
 // translates it and what lies in front of it at every end.
 const (
-	exitAddress  = 0x7fff_0000_0000_0000
+	exitAddress  = ExitAddress
 	exitPhysical = 0x3f_ffff_f000
 )
+
+// ExitAddress ends Go where it is reached.
+const ExitAddress = 0x7fff_0000_0000_0000
 
 // Error is an error code of the engine.
 type Error int
@@ -105,6 +109,8 @@ type Engine struct {
 	stop      *C.struct_xol_stop
 	translate Translate
 	self      cgo.Handle
+	watch     *C.struct_xol_watch  // nil where nothing is watched
+	refused   map[uint64]C.uc_hook // the hooks of instructions that must not run
 }
 
 // Open returns a new engine that translates addresses by t.
@@ -138,6 +144,9 @@ func (e *Engine) Close() error {
 }
 
 func (e *Engine) release() {
+	if e.watch != nil {
+		C.xol_watch_close(e.watch)
+	}
 	C.free(unsafe.Pointer(e.stop))
 	e.self.Delete()
 }
@@ -174,8 +183,17 @@ func (e *Engine) Map(pa uint64, mem []byte) error {
 
 // RemoveCache drops what was translated from the virtual addresses
 // [begin, end), which must lie in one page. It has to follow every change of
-// code by the host.
+// code by the host. What was allowed or refused there is forgotten as well.
 func (e *Engine) RemoveCache(begin, end uint64) error {
+	if e.watch != nil {
+		if err := e.forget(begin, end); err != nil {
+			return err
+		}
+	}
+	return e.removeCache(begin, end)
+}
+
+func (e *Engine) removeCache(begin, end uint64) error {
 	if err := C.xol_remove_cache(e.uc, C.uint64_t(begin), C.uint64_t(end)); err != 0 {
 		return Error(err)
 	}
@@ -242,7 +260,12 @@ const (
 	StopTrap    Stop = C.XOL_STOP_TRAP    // an exception, with its number
 	StopInvalid Stop = C.XOL_STOP_INVALID // not an instruction for the engine
 	StopSyscall Stop = C.XOL_STOP_SYSCALL // amd64 syscall
-	StopSteps   Stop = C.XOL_STOP_STEPS   // all bursts are done
+	StopSteps   Stop = C.XOL_STOP_STEPS   // all bursts are done, or the budget used up
+
+	// Only where an Engine is watched:
+	StopBlock     Stop = C.XOL_STOP_BLOCK     // a block that has not been allowed
+	StopRefused   Stop = C.XOL_STOP_REFUSED   // an instruction that must not run
+	StopTransfers Stop = C.XOL_STOP_TRANSFERS // no room to record another transfer
 )
 
 // Run writes the registers, executes instructions while the program counter is

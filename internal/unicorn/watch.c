@@ -1,0 +1,258 @@
+//go:build unicorn
+
+#include <stdlib.h>
+#include <string.h>
+#include "watch.h"
+
+enum {
+	page_bits = 12,
+	page_size = 1 << page_bits,
+	longest_instruction = 15,
+	most_bytes = 0xffff,
+};
+
+// What is known of the blocks that start in a page of code, and of the
+// instructions in them, by their offset in units of the alignment.
+struct xol_page {
+	uint64_t number;
+	uint32_t longest; // bytes of the longest block
+	uint8_t *lengths; // of instructions
+	struct {
+		uint16_t bytes, instructions;
+	} blocks[];
+};
+
+static size_t bucket(const struct xol_watch *w, uint64_t number)
+{
+	return number * 0x9e3779b97f4a7c15 >> (64 - w->bits);
+}
+
+static struct xol_page **slot(const struct xol_watch *w, uint64_t number)
+{
+	size_t i = bucket(w, number);
+
+	while (w->pages[i] && w->pages[i]->number != number)
+		i = (i + 1) & (((size_t)1 << w->bits) - 1);
+	return &w->pages[i];
+}
+
+static struct xol_page *find(struct xol_watch *w, uint64_t address)
+{
+	uint64_t number = address >> page_bits;
+	struct xol_page *p;
+
+	if (w->page && w->page->number == number)
+		return w->page;
+	p = *slot(w, number);
+	if (p)
+		w->page = p;
+	return p;
+}
+
+static bool grow(struct xol_watch *w)
+{
+	struct xol_page **old = w->pages;
+	size_t n = (size_t)1 << w->bits;
+
+	if (2 * w->used < n)
+		return true;
+	w->pages = calloc(2 * n, sizeof(*w->pages));
+	if (!w->pages) {
+		w->pages = old;
+		return false;
+	}
+	w->bits++;
+	for (size_t i = 0; i < n; i++)
+		if (old[i])
+			*slot(w, old[i]->number) = old[i];
+	free(old);
+	return true;
+}
+
+static struct xol_page *make(struct xol_watch *w, uint64_t address)
+{
+	struct xol_page *p = find(w, address);
+	size_t n = page_size / w->align;
+
+	if (p)
+		return p;
+	if (!grow(w))
+		return NULL;
+	p = calloc(1, sizeof(*p) + n * (sizeof(p->blocks[0]) + 1));
+	if (!p)
+		return NULL;
+	p->number = address >> page_bits;
+	p->lengths = (uint8_t *)&p->blocks[n];
+	*slot(w, p->number) = p;
+	w->used++;
+	return p;
+}
+
+static size_t offset(const struct xol_watch *w, uint64_t address)
+{
+	return address % page_size / w->align;
+}
+
+bool xol_watch_allow(struct xol_watch *w, uint64_t address, const uint8_t *lengths, size_t count)
+{
+	struct xol_page *p = make(w, address);
+	size_t bytes = 0;
+
+	if (!p)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		if (address % page_size + bytes < page_size)
+			p->lengths[offset(w, address + bytes)] = lengths[i];
+		bytes += lengths[i];
+	}
+	if (bytes > most_bytes)
+		bytes = most_bytes;
+	p->blocks[offset(w, address)].bytes = bytes;
+	p->blocks[offset(w, address)].instructions = count;
+	if (p->longest < bytes)
+		p->longest = bytes;
+	return true;
+}
+
+static void forget_in(struct xol_watch *w, uint64_t number, uint64_t begin, uint64_t end)
+{
+	struct xol_page *p = *slot(w, number);
+	uint64_t page = number << page_bits;
+	uint64_t first, last;
+
+	if (!p)
+		return;
+	first = begin > page + p->longest ? begin - p->longest : page;
+	last = end - page < page_size ? end : page + page_size;
+	for (uint64_t a = first & ~(uint64_t)(w->align - 1); a < last; a += w->align)
+		p->blocks[offset(w, a)].bytes = 0;
+}
+
+void xol_watch_forget(struct xol_watch *w, uint64_t begin, uint64_t end)
+{
+	uint64_t number = begin >> page_bits;
+
+	// An instruction may go on from the page before.
+	if (begin % page_size < longest_instruction)
+		forget_in(w, number - 1, begin, number << page_bits);
+	for (; number <= (end - 1) >> page_bits; number++)
+		forget_in(w, number, begin, end);
+}
+
+static void stop_at(uc_engine *uc, struct xol_watch *w, uint32_t kind, uint64_t address, uint64_t size)
+{
+	w->stop->kind = kind;
+	w->address = address;
+	w->size = size;
+	uc_emu_stop(uc);
+}
+
+static void on_block(uc_engine *uc, uint64_t address, uint32_t size, void *data)
+{
+	struct xol_watch *w = data;
+	struct xol_page *p;
+	size_t i = offset(w, address);
+
+	if (w->off || w->stop->kind != XOL_STOP_NONE)
+		return;
+	p = find(w, address);
+	if (!p || p->blocks[i].bytes == 0 || p->blocks[i].bytes < size)
+		stop_at(uc, w, XOL_STOP_BLOCK, address, size);
+}
+
+// Where instructions are not counted one by one, a block counts when it starts.
+static void on_block_counted(uc_engine *uc, uint64_t address, uint32_t size, void *data)
+{
+	struct xol_watch *w = data;
+	uint64_t n;
+
+	on_block(uc, address, size, data);
+	if (w->off || w->stop->kind != XOL_STOP_NONE)
+		return;
+	n = w->page->blocks[offset(w, address)].instructions;
+	if (w->budget == 0)
+		stop_at(uc, w, XOL_STOP_STEPS, address, size);
+	else
+		w->budget -= n < w->budget ? n : w->budget;
+}
+
+static bool record(struct xol_watch *w, uint64_t address)
+{
+	if (address != w->next) {
+		if (w->count == w->room)
+			return false;
+		w->transfers[w->count++] = (struct xol_transfer){ w->last, address };
+	}
+	w->last = address;
+	w->next = address + w->page->lengths[offset(w, address)];
+	return true;
+}
+
+static void on_code(uc_engine *uc, uint64_t address, uint32_t size, void *data)
+{
+	struct xol_watch *w = data;
+
+	if (w->off || w->stop->kind != XOL_STOP_NONE)
+		return;
+	if (w->budget == 0)
+		stop_at(uc, w, XOL_STOP_STEPS, address, size);
+	else if (w->trace && !record(w, address))
+		stop_at(uc, w, XOL_STOP_TRANSFERS, address, size);
+	else
+		w->budget--;
+}
+
+static void on_refused(uc_engine *uc, uint64_t address, uint32_t size, void *data)
+{
+	struct xol_watch *w = data;
+
+	if (!w->off && w->stop->kind == XOL_STOP_NONE)
+		stop_at(uc, w, XOL_STOP_REFUSED, address, size);
+}
+
+uc_err xol_watch_open(uc_engine *uc, struct xol_watch *w, bool every_instruction)
+{
+	uc_hook hook;
+	uc_err err;
+
+	w->bits = 6;
+	w->pages = calloc((size_t)1 << w->bits, sizeof(*w->pages));
+	w->transfers = calloc(w->room, sizeof(*w->transfers));
+	if (!w->pages || !w->transfers)
+		return UC_ERR_NOMEM;
+	if (!every_instruction)
+		return uc_hook_add(uc, &hook, UC_HOOK_BLOCK, (void *)on_block_counted, w, 1, 0);
+	err = uc_hook_add(uc, &hook, UC_HOOK_BLOCK, (void *)on_block, w, 1, 0);
+	if (!err)
+		err = uc_hook_add(uc, &hook, UC_HOOK_CODE, (void *)on_code, w, 1, 0);
+	return err;
+}
+
+void xol_watch_close(struct xol_watch *w)
+{
+	if (w->pages)
+		for (size_t i = 0; i < (size_t)1 << w->bits; i++)
+			free(w->pages[i]);
+	free(w->pages);
+	free(w->transfers);
+	free(w);
+}
+
+uc_err xol_watch_refuse(uc_engine *uc, struct xol_watch *w, uint64_t address, uc_hook *hook)
+{
+	return uc_hook_add(uc, hook, UC_HOOK_CODE, (void *)on_refused, w, address, address);
+}
+
+uc_err xol_go(uc_engine *uc, struct xol_regs *regs, bool write, struct xol_stop *stop, uint64_t pc)
+{
+	uc_err err = UC_ERR_OK, read_err;
+
+	stop->kind = XOL_STOP_NONE;
+	if (write)
+		err = uc_reg_write_batch(uc, regs->ids, regs->values, regs->count);
+	if (err)
+		return err;
+	err = uc_emu_start(uc, pc, 0, 0, 0);
+	read_err = uc_reg_read_batch(uc, regs->ids, regs->values, regs->count);
+	return err ? err : read_err;
+}
