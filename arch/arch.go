@@ -13,6 +13,7 @@ import (
 	"xol/arch/ppc64"
 	"xol/classify"
 	"xol/decode"
+	"xol/detour"
 	"xol/machine"
 	"xol/optcheck"
 	"xol/relocate"
@@ -35,6 +36,7 @@ type ISA interface {
 	Optimizer(profile string, opt classify.KernelOptions) (optcheck.Optimizer, bool)
 
 	relocate.Relocator
+	detour.Builder
 	// JumpLen returns the length in bytes of the jump that may take a
 	// breakpoint's place.
 	JumpLen() int

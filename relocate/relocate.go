@@ -73,6 +73,10 @@ type Options struct {
 	// Linux asks for the bytes of Linux 6.12: only displacements are
 	// re-based, by Near rules.
 	Linux bool
+	// Reenter says that branches of a region to its own first instruction
+	// leave it, for the original address: the probe there is then hit once
+	// for every round of a loop.
+	Reenter bool
 }
 
 // Dead returns the registers that may be changed.
@@ -183,10 +187,13 @@ func (p *Plan) BranchInto() (addr uint64, found bool) {
 	return 0, false
 }
 
-// Inside reports whether an original address belongs to a region that moves.
-// A single instruction's branch to itself leaves its slot.
+// Inside reports whether a branch to an original address stays in a region
+// that moves. A single instruction's branch to itself leaves its slot.
 func (p *Plan) Inside(addr uint64) bool {
-	return p.Options.Form == Region && addr-p.From() < p.Next()-p.From()
+	if p.Options.Form != Region || p.Options.Reenter && addr == p.From() {
+		return false
+	}
+	return addr-p.From() < p.Next()-p.From()
 }
 
 // step returns the step of the instruction that starts at addr.

@@ -94,6 +94,8 @@ func TestEncode(t *testing.T) {
 		{"branch over one that grows", insts(from+6, 0x9900, 0, 0), Options{Form: Region}, 8, "j\x08J\x00\x00\xfei\x02i\x03b"},
 		{"branch back over one that grows", insts(0, 0x9900, from), Options{Form: Region}, 8, "i\x00J\x00\x00\xfej\xfab"},
 		{"a form that grows because another did", insts(from+4, 0x9900, 0), Options{Form: Region}, 5, "J\x00\x00\x08J\x00\x00\xfci\x02b"},
+		{"branch to itself in a region that is entered again", insts(from), Options{Form: Region, Reenter: true}, 8, "J\x00\x00\x00b"},
+		{"branches in a region that is entered again", insts(0, from, from+2), Options{Form: Region, Reenter: true}, 8, "i\x00J\x00\x00\xfej\xfcb"},
 		{"to the end of the region leaves it", insts(from + 2), Options{Form: Region}, 8, "J\x00\x00\x02b"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -153,5 +153,3 @@ func TestLandingInGuardedPages(t *testing.T) {
 		})
 	}
 }
-
-const insnBL = 0x94000000

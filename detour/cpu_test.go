@@ -1,0 +1,35 @@
+//go:build linux && amd64
+
+package detour_test
+
+import (
+	"testing"
+
+	"xol/arch"
+	"xol/internal/nativecpu"
+	"xol/machine"
+)
+
+func openCPU(isa arch.ISA) (machine.Engine, error) { return nativecpu.Open(isa.Registers()) }
+
+// skipWithoutCPU skips a test where the system allows no ptrace.
+func skipWithoutCPU(t *testing.T) {
+	t.Helper()
+	e, err := openCPU(isaOf(t, "amd64"))
+	if err != nil {
+		t.Skip(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBuffersOnTheCPU(t *testing.T) {
+	skipWithoutCPU(t)
+	testBuffers(t, "amd64", openCPU)
+}
+
+func TestFramesOnTheCPU(t *testing.T) {
+	skipWithoutCPU(t)
+	testFrames(t, "amd64", openCPU)
+}
