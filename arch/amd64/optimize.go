@@ -88,12 +88,22 @@ func (o kprobeOptimizer) lay(l *optcheck.Layout, f *optcheck.Function) optcheck.
 		off += uint64(k.len)
 	}
 	l.Starts.Add(off)
-	for _, m := range f.Marks {
-		if m.Kind&place.ExTable != 0 && m.Addr-f.Addr < n && l.Starts.Has(m.Addr-f.Addr) {
-			return optcheck.Refuse(&optimizeRules[optimizeException], m.Addr)
-		}
+	if m := exceptionAt(l, f); m != nil {
+		return optcheck.Refuse(&optimizeRules[optimizeException], m.Addr)
 	}
 	return whole
+}
+
+// exceptionAt returns the first entry of __ex_table that lists an instruction
+// of f, nil where none does.
+func exceptionAt(l *optcheck.Layout, f *optcheck.Function) *place.Mark {
+	for i := range f.Marks {
+		m := &f.Marks[i]
+		if off := m.Addr - f.Addr; m.Kind&place.ExTable != 0 && off < uint64(len(f.Code)) && l.Starts.Has(off) {
+			return m
+		}
+	}
+	return nil
 }
 
 // layPlain notes in l one of the common instructions that the kernel decodes

@@ -56,3 +56,27 @@ func TestBadLinesAreNamed(t *testing.T) {
 		t.Error("JSON: no error")
 	}
 }
+
+func TestAgreesOnJump(t *testing.T) {
+	yes, no := true, false
+	for _, c := range []struct {
+		name   string
+		row    KernelRow
+		region int
+		want   bool
+	}{
+		{"optimized", KernelRow{Optimize: &yes, Optimized: &yes, Region: 5}, 5, true},
+		{"other bytes", KernelRow{Optimize: &yes, Region: 5}, 6, false},
+		{"bytes not given", KernelRow{Optimize: &yes}, 4, true},
+		{"not optimized", KernelRow{Optimize: &no}, 0, true},
+		{"prepared, but not done", KernelRow{Optimize: &yes, Optimized: &no, Region: 5}, 5, false},
+		{"we say yes, the kernel no", KernelRow{Optimize: &no}, 5, false},
+		{"we say no, the kernel yes", KernelRow{Optimize: &yes, Region: 5}, 0, false},
+		{"no probe", KernelRow{Errno: 22}, 0, true},
+		{"no probe, but a jump", KernelRow{Errno: 22}, 5, false},
+	} {
+		if got := c.row.AgreesOnJump(c.region); got != c.want {
+			t.Errorf("%s: got %v", c.name, got)
+		}
+	}
+}
