@@ -106,27 +106,35 @@ func exceptionAt(l *optcheck.Layout, f *optcheck.Function) *place.Mark {
 	return nil
 }
 
-// layPlain notes in l one of the common instructions that the kernel decodes
-// rightly and of which the verdict on it tells all, and reports whether inst is
-// one of them.
+// layPlain notes in l one of the common instructions of which the verdict on it
+// tells how the kernel takes it, and reports whether inst is one of them.
 func (o kprobeOptimizer) layPlain(l *optcheck.Layout, inst *decode.Inst, v *classify.Verdict, off uint64) bool {
-	if !v.OK() || v.Exec == classify.ExecFtrace || v.MovedTo != 0 || !isPlain(inst, DetailOf(inst)) {
+	switch {
+	case v.MovedTo != 0 || inst.Has(decode.Invalid):
 		return false
-	}
-	switch inst.Flow {
-	case decode.FlowJump, decode.FlowJumpIf:
-		if jumpsByOpcode(DetailOf(inst).Opcode()) && !inst.Has(decode.External) {
-			l.Branch(off, off+inst.Target-inst.Addr)
-		}
-	case decode.FlowJumpIndirect:
-		if o.noIndirect {
+	case v.Exec == classify.ExecSlot && v.Hazard == nil:
+		// The kernel counts the same length, and no branch runs in a slot.
+	case v.Exec == classify.ExecEmulate && isPlainBranch(inst):
+		if inst.Flow == decode.FlowJumpIndirect && o.noIndirect {
 			return false
 		}
+		if (inst.Flow == decode.FlowJump || inst.Flow == decode.FlowJumpIf) && !inst.Has(decode.External) {
+			l.Branch(off, off+inst.Target-inst.Addr)
+		}
+	default:
+		return false
 	}
 	if !v.Boost {
 		l.Fixed.Add(off)
 	}
 	return true
+}
+
+// isPlainBranch reports whether inst, which the kernel emulates, has no prefix
+// that may make the kernel take it otherwise. Of two-byte opcodes it emulates
+// only conditional jumps.
+func isPlainBranch(inst *decode.Inst) bool {
+	return isPlain(inst, DetailOf(inst)) || inst.Raw[0] == 0x0F
 }
 
 // fixed reports whether the kernel would not move k, which stands at addr, into

@@ -216,7 +216,11 @@ func FuzzOptimize(f *testing.F) {
 	}
 	var s optcheck.Scratch
 	f.Fuzz(func(t *testing.T, code []byte, seed uint64) {
+		code = code[:min(len(code), 256)]
 		fn := testFunc(code, randomMarks(seed, len(code))...)
+		for i := range fn.Marks {
+			fn.Marks[i].Kind &^= place.Ftrace // there the kernel sees a NOP
+		}
 		for _, profile := range []string{classify.Linux612, classify.Uprobe612} {
 			opt := classify.KernelOptions{Retpoline: seed&1 != 0, FtraceProbes: seed&2 != 0}
 			p, _ := ISA{}.Profile(profile, opt)
@@ -234,10 +238,41 @@ func FuzzOptimize(f *testing.F) {
 					t.Fatalf("%#x: %s on a probe with %+v", start, verdictText(v), probes[i])
 				case v.OK() && (v.Region < jumpNear || v.Region > maxRegion || fn.End()-start < jumpNear):
 					t.Fatalf("%#x: %s", start, verdictText(v))
+				case v.OK() || v.Rule == &optimizeRules[optimizeTarget] || v.Rule == &optimizeRules[optimizeFixed]:
+					if want := decodedRegion(fn, start-fn.Addr); uint64(v.Region) != want {
+						t.Fatalf("%#x: %s, want %d bytes", start, verdictText(v), want)
+					}
 				}
 			}
 		}
 	})
+}
+
+// decodedRegion says by the kernel's decoder alone, one instruction after the
+// other, how many bytes at off a jump would replace, 0 where it may not. It
+// looks at no marks.
+func decodedRegion(f *classify.Func, off uint64) (region uint64) {
+	var k kernelInsn
+	var buf [kernelWindow]byte
+	for at := uint64(0); at < uint64(len(f.Code)); at += uint64(k.len) {
+		code := window(f.Code, at, &buf)
+		if !k.decode(code) {
+			return 0
+		}
+		next := at + uint64(k.len)
+		if distance, ok := k.jumps(code); ok {
+			if to := next + distance - off; to >= 1 && to <= jumpNear {
+				return 0
+			}
+		}
+		if at >= off && at < off+jumpNear {
+			if k.fixed(f.Addr + at) {
+				return 0
+			}
+			region = next - off
+		}
+	}
+	return region
 }
 
 func TestOptimizeDoesNotAllocate(t *testing.T) {
