@@ -471,7 +471,11 @@ func TestConcurrent(t *testing.T) {
 				if _, err := im.Marks(); err != nil {
 					t.Error(err)
 				}
+				if _, err := im.Landings(); err != nil {
+					t.Error(err)
+				}
 				for _, r := range im.Text() {
+					im.Pointer(r.Addr)
 					if _, err := im.Code(nil, r.Addr, r.Size); err != nil {
 						t.Error(err)
 					}

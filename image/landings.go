@@ -69,8 +69,9 @@ func (l *landings) inText(addr uint64) bool {
 	return i >= 0
 }
 
+// add takes a landing that is in text. 0 means nothing even where that is text.
 func (l *landings) add(addr, from uint64, kind place.LandingKind) {
-	if l.inText(addr) {
+	if addr != 0 && l.inText(addr) {
 		l.list = append(l.list, place.Landing{Addr: addr, From: from, Kind: kind})
 	}
 }

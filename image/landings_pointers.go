@@ -139,12 +139,10 @@ func (p *pointers) relas(im *Image, t *symtab) error {
 	if err != nil {
 		return err
 	}
-	if dynsym := im.sectionOfType(elf.SHT_DYNSYM); dynsym != nil {
-		if err := p.symbols.take(im, dynsym); err != nil {
-			return err
-		}
-		p.symbols.sort(im)
+	if err := p.symbols.takeDynamic(im); err != nil {
+		return err
 	}
+	p.symbols.sort(im)
 	total := 0
 	for i := range tables {
 		total += len(tables[i].data) / relaSize
@@ -209,14 +207,20 @@ func (p *pointers) symbol(im *Image, r *rela, s *symbol, late bool) {
 	}
 }
 
+// What debug/elf has no names for.
+const (
+	shtRELR  = elf.SectionType(19)
+	dtRELR   = elf.DynTag(36)
+	dtRELRSZ = elf.DynTag(35)
+)
+
 // relrs takes the tables of packed relocations, which tell only where words
 // are that the loader moves along with the file [System V ABI, 5, Relative
 // Relocation Table].
 func (p *pointers) relrs(im *Image) error {
-	const typ = elf.SectionType(19) // SHT_RELR
 	for i := range im.sections {
 		s := &im.sections[i]
-		if s.typ != typ || !s.inMemory() {
+		if s.typ != shtRELR || !s.inMemory() {
 			continue
 		}
 		data, err := im.rawContents(s)
@@ -227,10 +231,6 @@ func (p *pointers) relrs(im *Image) error {
 			return err
 		}
 	}
-	if im.hasSections() {
-		return nil
-	}
-	const dtRELR, dtRELRSZ = elf.DynTag(36), elf.DynTag(35)
 	tables, err := im.taggedTables([2]elf.DynTag{dtRELR, dtRELRSZ})
 	if err != nil {
 		return err
@@ -277,74 +277,4 @@ func (p *pointers) relr(im *Image, t *tableData) error {
 		return &FormatError{What: "packed relocations are not in order", Where: fmt.Sprintf("table at %#x", t.addr)}
 	}
 	return nil
-}
-
-// dynamicTags are the entries of the dynamic section.
-type dynamicTags []dynamicTag
-
-type dynamicTag struct {
-	at, value uint64 // value stands at the address at
-	tag       elf.DynTag
-}
-
-// value returns the first value of a tag, or 0.
-func (tags dynamicTags) value(tag elf.DynTag) uint64 {
-	for _, t := range tags {
-		if t.tag == tag {
-			return t.value
-		}
-	}
-	return 0
-}
-
-// dynamicTags reads the dynamic section, which a file without sections has in a
-// segment.
-func (im *Image) dynamicTags() (dynamicTags, error) {
-	var e extent
-	if s := im.sectionOfType(elf.SHT_DYNAMIC); s != nil && s.inMemory() {
-		e = extent{s.addr, s.end()}
-	} else if im.file != nil && !im.hasSections() {
-		for _, p := range im.file.Progs {
-			if p.Type == elf.PT_DYNAMIC {
-				e = extent{p.Vaddr, p.Vaddr + p.Filesz}
-			}
-		}
-	}
-	if e.lo >= e.hi {
-		return nil, nil
-	}
-	data, err := im.Data(nil, e.lo, e.hi-e.lo)
-	if err != nil {
-		return nil, err
-	}
-	const size = 16
-	var tags dynamicTags
-	t := tableData{im.order, e.lo, data}
-	for off := 0; off+size <= len(data); off += size {
-		tag := elf.DynTag(t.order.u64(data[off:]))
-		if tag == elf.DT_NULL {
-			break
-		}
-		tags = append(tags, dynamicTag{at: e.lo + uint64(off) + 8, value: t.order.u64(data[off+8:]), tag: tag})
-	}
-	return tags, nil
-}
-
-// taggedTables returns the tables whose address and size the dynamic section of
-// a file without sections gives.
-func (im *Image) taggedTables(pairs ...[2]elf.DynTag) ([]extent, error) {
-	if im.hasSections() {
-		return nil, nil
-	}
-	tags, err := im.dynamicTags()
-	if err != nil {
-		return nil, err
-	}
-	var tables []extent
-	for _, pair := range pairs {
-		if lo, size := tags.value(pair[0]), tags.value(pair[1]); lo != 0 && size != 0 {
-			tables = append(tables, extent{lo, lo + size})
-		}
-	}
-	return tables, nil
 }

@@ -342,7 +342,7 @@ func (m *marker) loaderTables() ([]relaTable, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, relaTable{tableData: tableData{im.order, e.lo, data}})
+		all = append(all, relaTable{tableData{im.order, e.lo, data}, true})
 	}
 	return all, nil
 }

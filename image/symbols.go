@@ -77,16 +77,12 @@ func (im *Image) readSymbols() (*symtab, error) {
 	return t, nil
 }
 
-// takeFile reads .symtab, or .dynsym where there is none.
+// takeFile reads .symtab, or the dynamic linker's symbols where there is none.
 func (t *symtab) takeFile(im *Image) error {
-	table := im.sectionOfType(elf.SHT_SYMTAB)
-	if table == nil {
-		table = im.sectionOfType(elf.SHT_DYNSYM)
+	if table := im.sectionOfType(elf.SHT_SYMTAB); table != nil {
+		return t.take(im, table)
 	}
-	if table == nil {
-		return nil
-	}
-	return t.take(im, table)
+	return t.takeDynamic(im)
 }
 
 // take reads one table of symbols.
