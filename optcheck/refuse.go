@@ -1,6 +1,10 @@
 package optcheck
 
-import "xol/classify"
+import (
+	"slices"
+
+	"xol/classify"
+)
 
 // RefuseAll returns an Optimizer that refuses by r wherever a probe may be.
 func RefuseAll(r *classify.Rule) Optimizer { return refuser{r} }
@@ -11,6 +15,7 @@ func (refuser) WholeProgram() bool { return false }
 
 // Func appends the verdicts; see Optimizer.
 func (r refuser) Func(dst []Verdict, f *Function, _ *Scratch) []Verdict {
+	dst = slices.Grow(dst, len(f.Verdicts))
 	for i := range f.Verdicts {
 		v := Verdict{}
 		if f.Verdicts[i].OK() {
@@ -26,10 +31,12 @@ var (
 	linuxFtrace = classify.Rule{
 		ID:     "linux/optimize-ftrace",
 		Reason: "a probe on an ftrace site is called by ftrace and has no breakpoint that could become a jump",
+		Remedy: "probe the instruction behind the site",
 	}
 	linuxUprobe = classify.Rule{
 		ID:     "linux/uprobe-no-jump",
 		Reason: "uprobes of Linux 6.12 always use a breakpoint",
+		Remedy: "the profile isa shows where a jump would be possible",
 	}
 )
 
