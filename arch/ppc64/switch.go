@@ -1,0 +1,86 @@
+package ppc64
+
+import (
+	"xol/classify"
+	"xol/decode"
+	"xol/optcheck"
+)
+
+// What an unresolved jump's target is computed from.
+const (
+	notIndirect    = "it is no indirect jump"
+	fromEntryAlone = "its target is computed from a table's entry in a way that is not understood"
+	fromConstant   = "its target is an address in the function that the code computes"
+	fromArithmetic = "its target is computed from values that are not known"
+	fromTooMuch    = "its target is computed in a function too large to search"
+)
+
+// IndirectJump says where the indirect jump f.Insts[i] goes: it follows the
+// register back to where its value comes from. mem may be nil, and may be a
+// TOCMemory. Tables without a comparison that is sure to come before the jump
+// have no bound.
+func (a ISA) IndirectJump(f *classify.Func, i int, mem optcheck.Memory) optcheck.Jump {
+	if i < 0 || i >= len(f.Insts) {
+		return unresolved(notIndirect)
+	}
+	from := uint8(noRegister)
+	switch OpOf(&f.Insts[i]) {
+	case OpBranchLR:
+		from = LR
+	case OpBranchCTR:
+		from = CTR
+	case OpBranchTAR:
+		from = TAR
+	}
+	if from == noRegister || f.Insts[i].Has(decode.Invalid) {
+		return unresolved(notIndirect)
+	}
+	if len(f.Insts) > maxTraced {
+		return unresolved(fromTooMuch)
+	}
+	t := tracer{f: f, mem: mem, steps: maxSteps}
+	return t.jump(i, t.register(from, i))
+}
+
+func unresolved(what string) optcheck.Jump {
+	return optcheck.Jump{Kind: optcheck.JumpUnresolved, What: what}
+}
+
+// jump returns the jump that instruction i makes to v.
+func (t *tracer) jump(i int, v value) optcheck.Jump {
+	switch v.kind {
+	case valueWhole:
+		return optcheck.Jump{Kind: optcheck.JumpPointer}
+	case valueConst:
+		if v.cell || v.number-t.f.Addr >= uint64(len(t.f.Code)) {
+			return optcheck.Jump{Kind: optcheck.JumpPointer} // the start of another function
+		}
+		return unresolved(fromConstant)
+	case valueEntry:
+		if v.width != 8 || v.shift != 0 {
+			return unresolved(fromEntryAlone)
+		}
+		if t.mem != nil && !t.ownLabel(v.number) {
+			return optcheck.Jump{Kind: optcheck.JumpPointer} // one of several functions
+		}
+	case valueTarget:
+	default:
+		return unresolved(fromArithmetic)
+	}
+	return optcheck.Jump{Kind: optcheck.JumpTable, Table: t.table(i, v)}
+}
+
+// ownLabel reports whether the pointer at addr leads into the function.
+func (t *tracer) ownLabel(addr uint64) bool {
+	p, ok := t.mem.Pointer(addr)
+	return ok && p-t.f.Addr < uint64(len(t.f.Code))
+}
+
+// table describes the table that instruction i jumps by to v.
+func (t *tracer) table(i int, v value) optcheck.Table {
+	table := optcheck.Table{Addr: v.number, Base: v.base, Width: v.width, Shift: v.shift, Signed: v.signed}
+	if v.scale != unscaled {
+		t.bound(&table, i, v.index)
+	}
+	return table
+}
