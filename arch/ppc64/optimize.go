@@ -12,6 +12,8 @@ import (
 // the names of package classify.
 func (a ISA) Optimizer(profile string, opt classify.KernelOptions) (optcheck.Optimizer, bool) {
 	switch profile {
+	case classify.ISA:
+		return optcheck.New(a), true
 	case classify.Linux612:
 		if opt.Module {
 			return optcheck.RefuseAll(&optimizeRules[optimizeModule]), true
