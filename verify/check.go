@@ -192,7 +192,7 @@ func (c *checker) run(e machine.Engine, to uint64, moved []byte, t *tally) (resu
 	done := notCompared
 	for i := range c.opt.States {
 		seed := machine.Mix(c.opt.Seed + uint64(i)*0x9e3779b97f4a7c15)
-		randomState(c.file, c.start, seed)
+		RandomState(c.file, c.start, seed)
 		for j := range c.insts {
 			c.opt.Target.Prepare(&c.insts[j], c.file, c.start)
 		}

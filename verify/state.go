@@ -6,8 +6,9 @@ import (
 	"xol/machine"
 )
 
-// randomState fills s with values that depend only on seed.
-func randomState(f *machine.File, s machine.State, seed uint64) {
+// RandomState fills s with values that depend only on seed and make sense
+// as operands: pointers, small numbers, edges of types.
+func RandomState(f *machine.File, s machine.State, seed uint64) {
 	r := seed
 	next := func() uint64 {
 		r += 0x9e3779b97f4a7c15

@@ -78,7 +78,7 @@ func (t template) Save(code []byte, p *detour.Plan) []byte {
 	for r := uint32(0); r < linkRegister; r += 2 {
 		code = pair(code, insnSTP, r, r+1, r*slotSize)
 	}
-	code = put(code, insnADD|ptRegsSize<<10|zeroOrSP<<5|0) // x0 = sp as it was
+	code = put(code, insnADD|ptRegsSize<<10|zeroOrSP<<5) // x0 = sp as it was
 	code = pair(code, insnSTP, linkRegister, 0, ptRegsX30)
 	code = number(code, 0, p.From())
 	code = put(code, insnMRS|sysNZCV|1)
@@ -104,8 +104,8 @@ func (t template) Call(code []byte, p *detour.Plan, at uint64) []byte {
 
 // Restore loads the flags first, since no load changes them.
 func (template) Restore(code []byte, p *detour.Plan) []byte {
-	code = put(code, insnLDR|ptRegsPState/slotSize<<10|zeroOrSP<<5|0)
-	code = put(code, insnMSR|sysNZCV|0)
+	code = put(code, insnLDR|ptRegsPState/slotSize<<10|zeroOrSP<<5) // x0
+	code = put(code, insnMSR|sysNZCV)
 	code = put(code, insnLDR|ptRegsX30/slotSize<<10|zeroOrSP<<5|linkRegister)
 	for r := uint32(0); r < linkRegister; r += 2 {
 		code = pair(code, insnLDP, r, r+1, r*slotSize)
