@@ -1,0 +1,504 @@
+package arm64
+
+import (
+	"xol/classify"
+	"xol/decode"
+	"xol/optcheck"
+)
+
+// What is said of a jump whose target is not understood.
+const (
+	whatNoJump     = "it is no jump to the address in a register"
+	whatArithmetic = "its target is computed from a value in a way that no jump table needs"
+	whatIndex      = "its target is computed from an index into the code, without a table"
+	whatNumber     = "its target is computed from a number in memory that is not in a table at a known address"
+	whatExtension  = "its target is computed from a table's entry that is extended in two ways"
+	whatSeveral    = "its target is computed in several ways"
+	whatTooFar     = "its target is computed from a value that is set too far away"
+)
+
+// IndirectJump says where the indirect jump f.Insts[i] goes: what value its
+// register has, found by looking back from it over all ways that lead there.
+// The tables known are those of GCC, LLVM and Go: entries of 1, 2 or 4 bytes,
+// relative to a label or to the table, and addresses. A table of addresses
+// whose first one is not in f is one of function pointers.
+func (ISA) IndirectJump(f *classify.Func, i int, mem optcheck.Memory) optcheck.Jump {
+	if i < 0 || i >= len(f.Insts) {
+		return optcheck.Jump{What: whatNoJump}
+	}
+	inst := &f.Insts[i]
+	switch OpOf(inst) {
+	case OpBR, OpBRAuth, OpRET:
+	default:
+		return optcheck.Jump{What: whatNoJump}
+	}
+	w, k := newWindow(f.Insts, i)
+	v := w.value(fieldRn(inst), k, maxDepth)
+	switch v.kind {
+	case valueConstant, valuePointer:
+		return optcheck.Jump{Kind: optcheck.JumpPointer}
+	case valueEntry, valueTarget:
+		if v.kind == valueEntry && v.width == 8 && !labels(v.addr, f, mem) {
+			return optcheck.Jump{Kind: optcheck.JumpPointer}
+		}
+		return optcheck.Jump{Kind: optcheck.JumpTable, Table: w.table(&v)}
+	case valueElement:
+		return optcheck.Jump{What: whatIndex}
+	}
+	return optcheck.Jump{What: v.what}
+}
+
+// labels reports whether addresses at addr can be those of labels of f, and not
+// of functions that f calls in the end.
+func labels(addr uint64, f *classify.Func, mem optcheck.Memory) bool {
+	if mem == nil {
+		return true
+	}
+	first, ok := mem.Pointer(addr)
+	return ok && first-f.Addr < uint64(len(f.Code))
+}
+
+// table describes the table that v comes from.
+func (w *window) table(v *value) optcheck.Table {
+	t := optcheck.Table{
+		Addr: v.addr, Base: v.base, Width: v.width, Shift: v.shift,
+		Signed: v.signed && v.width < 8,
+	}
+	if v.index.register != noRegister {
+		l := w.limit(v.index)
+		t.Count, t.Check, t.Bound = l.count, l.check, l.bound
+	}
+	return t
+}
+
+type valueKind uint8
+
+const (
+	valueUnknown  valueKind = iota
+	valueConstant           // addr
+	valuePointer            // a whole address that is not known
+	valueElement            // the address of an element of what is at addr
+	valueEntry              // a load of an element
+	valueTarget             // base and an entry
+)
+
+// value is what is known of a register.
+type value struct {
+	kind   valueKind
+	signed bool  // an entry's sign is extended
+	bits   uint8 // to so many bits
+	width  uint8 // bytes of an entry
+	shift  uint8 // of an entry, to the left; of an element's index
+	addr   uint64
+	base   uint64
+	index  use
+	what   string // of what is unknown
+}
+
+// use is a register as instruction at reads it; the register is noRegister
+// where several do.
+type use struct {
+	register uint32
+	at       int
+}
+
+func unknown(what string) value         { return value{what: what} }
+func constant(v uint64) value           { return value{kind: valueConstant, addr: v} }
+func (v *value) whole() bool            { return v.kind == valueConstant || v.kind == valuePointer }
+func (w *window) at(k int) *decode.Inst { return &w.insts[k] }
+
+// value returns what is known of register r in front of instruction k.
+func (w *window) value(r uint32, k, depth int) value {
+	switch {
+	case r == zeroOrSP:
+		return constant(0)
+	case depth == 0:
+		return unknown(whatTooFar)
+	}
+	return w.merged(cell{register: r}, k, func(d int) value { return w.made(d, r, depth-1) })
+}
+
+// merged puts together what the definitions of c in front of k make.
+func (w *window) merged(c cell, k int, made func(d int) value) value {
+	start, ok := w.definitions(c, k)
+	defer w.release(start)
+	if !ok {
+		return unknown(whatTooFar)
+	}
+	v := value{}
+	for n := start; n < len(w.found); n++ {
+		other := value{kind: valuePointer}
+		if d := int(w.found[n]); d != outside {
+			other = made(d)
+		}
+		if n == start {
+			v = other
+		} else {
+			v = merge(v, other)
+		}
+		if v.kind == valueUnknown {
+			break
+		}
+	}
+	return v
+}
+
+// merge returns what is known of a register that holds one of two values.
+func merge(a, b value) value {
+	same := a
+	same.index = b.index
+	switch {
+	case a == b:
+		return a
+	case a.kind == valueUnknown:
+		return a
+	case b.kind == valueUnknown:
+		return b
+	case a.whole() && b.whole():
+		return value{kind: valuePointer}
+	case same == b:
+		same.index = use{register: noRegister}
+		return same
+	}
+	return unknown(whatSeveral)
+}
+
+// made returns what instruction d leaves in register r, which it may change.
+func (w *window) made(d int, r uint32, depth int) value {
+	inst := w.at(d)
+	word := WordOf(inst)
+	rd, rn := fieldRd(inst), fieldRn(inst)
+	switch {
+	case inst.Has(decode.Invalid):
+		return unknown(whatTooFar)
+	case inst.Flow != decode.FlowNone: // what a call returns
+		return value{kind: valuePointer}
+	case OpOf(inst) == OpADR, OpOf(inst) == OpADRP:
+		return constant(inst.Target)
+	case OpOf(inst) == OpHint, OpOf(inst) == OpLandingPad:
+		return w.value(r, d, depth)
+	case isLoadStore(word):
+		return w.loaded(d, r, depth)
+	}
+	switch shapeOf(word) {
+	case shapeAddImmediate:
+		return plus(w.value(rn, d, depth), addImmediate(word), is64(word))
+	case shapeMoveWide:
+		return w.wide(d, depth)
+	case shapeLogicalImmediate:
+		if logicOp(word) == logicOrr && rn == zeroOrSP {
+			return constant(logicalImmediate(word))
+		}
+	case shapeLogicalShifted:
+		if source, ok := moved(inst); ok {
+			return narrow(w.value(source, d, depth), is64(word))
+		}
+		return w.guarded(d, depth)
+	case shapeBitfield:
+		return taken(w.value(rn, d, depth), word)
+	case shapeAddShifted, shapeAddExtended:
+		return w.sum(d, depth)
+	case shapeSelect:
+		return w.selected(d, depth)
+	case shapeAuthenticate:
+		return w.value(rd, d, depth)
+	}
+	if word>>25&7 == 7 { // from a vector register
+		return value{kind: valuePointer}
+	}
+	return unknown(whatArithmetic)
+}
+
+// moved returns the register that inst copies: mov.
+func moved(inst *decode.Inst) (source uint32, ok bool) {
+	const mask, value = 0x7fe0ffe0, 0x2a0003e0
+	return fieldRm(inst), WordOf(inst)&mask == value
+}
+
+// guarded returns the result of eor: a pointer that the C library keeps in
+// memory, as in a jmp_buf, combined with a secret value.
+func (w *window) guarded(d, depth int) value {
+	const mask, eor = 0xff200000, 0xca000000
+	inst := w.at(d)
+	if WordOf(inst)&mask == eor {
+		a, b := w.value(fieldRn(inst), d, depth), w.value(fieldRm(inst), d, depth)
+		if a.kind == valuePointer && b.kind == valuePointer {
+			return a
+		}
+	}
+	return unknown(whatArithmetic)
+}
+
+// plus adds a constant.
+func plus(v value, n int64, to64 bool) value {
+	switch {
+	case v.kind == valueConstant, v.kind == valueElement:
+		v.addr += uint64(n)
+	case n == 0:
+	case v.kind == valueTarget:
+		v.base += uint64(n)
+	case v.kind != valueUnknown:
+		return unknown(whatArithmetic)
+	}
+	return narrow(v, to64)
+}
+
+// narrow returns v as an instruction leaves it that writes 32 bits, unless
+// to64.
+func narrow(v value, to64 bool) value {
+	switch {
+	case to64, v.kind == valueUnknown:
+		return v
+	case v.kind == valueConstant:
+		v.addr &= 1<<32 - 1
+		return v
+	case v.kind == valueEntry && v.width <= 4:
+		v.bits = min(v.bits, 32)
+		return v
+	}
+	return unknown(whatArithmetic)
+}
+
+// wide returns the result of movz, movn and movk.
+func (w *window) wide(d, depth int) value {
+	const keeps = 3 // opc of movk
+	word := WordOf(w.at(d))
+	if logicOp(word) != keeps {
+		return constant(wideImmediate(word))
+	}
+	v := w.value(fieldRd(w.at(d)), d, depth)
+	if v.kind != valueConstant {
+		return unknown(whatArithmetic)
+	}
+	shift := word >> 21 & 3 * 16
+	return constant(v.addr&^(0xffff<<shift) | uint64(word>>5&0xffff)<<shift)
+}
+
+// selected returns the result of csel; those that change the second operand are
+// not for addresses.
+func (w *window) selected(d, depth int) value {
+	inst := w.at(d)
+	if WordOf(inst)&0x40000c00 != 0 {
+		return unknown(whatArithmetic)
+	}
+	return merge(w.value(fieldRn(inst), d, depth), w.value(fieldRm(inst), d, depth))
+}
+
+// taken returns what sbfm or ubfm makes of v.
+func taken(v value, word uint32) value {
+	f, ok := bitfieldOf(word)
+	switch {
+	case v.kind == valueUnknown:
+		return v
+	case v.kind != valueEntry || !ok || f.left < 0:
+		return unknown(whatArithmetic)
+	}
+	if f.bits+uint32(f.left) != registerBits(word) { // more than a shift
+		v = extended(v, f.bits, f.signed)
+	}
+	if v.kind == valueEntry {
+		v.shift += uint8(f.left)
+		v.bits = uint8(registerBits(word))
+	}
+	return v
+}
+
+// extended returns the entry v after the extension of its lowest bits to 64.
+func extended(v value, bits uint32, signed bool) value {
+	switch own := 8 * uint32(v.width); {
+	case bits == 64 && (v.bits == 64 || !v.signed):
+	case bits < own || v.shift != 0 && bits != 64:
+		return unknown(whatExtension)
+	case bits == own:
+		v.signed = signed
+	case v.signed && (!signed || uint32(v.bits) < bits):
+		return unknown(whatExtension)
+	}
+	v.bits = 64
+	return v
+}
+
+// sum returns the result of add with two registers.
+func (w *window) sum(d, depth int) value {
+	inst := w.at(d)
+	word := WordOf(inst)
+	if isSub(word) || !is64(word) {
+		return unknown(whatArithmetic)
+	}
+	bits, signed, shift := uint32(64), false, word>>10&63
+	if shapeOf(word) == shapeAddExtended {
+		bits, signed, shift = 8<<(word>>13&3), word>>15&1 != 0, word>>10&7
+	} else if word>>22&3 != 0 { // not lsl
+		return unknown(whatArithmetic)
+	}
+	a := w.value(fieldRn(inst), d, depth)
+	b := w.value(fieldRm(inst), d, depth)
+	if a.kind == valueConstant && b.kind != valueConstant {
+		return based(a.addr, b, use{fieldRm(inst), d}, bits, signed, shift)
+	}
+	if b.kind == valueConstant {
+		if a.kind == valueConstant && bits == 64 {
+			return constant(a.addr + b.addr<<shift)
+		}
+		if a.kind != valueConstant && bits == 64 {
+			return based(b.addr<<shift, a, use{fieldRn(inst), d}, 64, false, 0)
+		}
+	}
+	return unknown(whatArithmetic)
+}
+
+// based returns base plus v, which is extended from so many bits and shifted;
+// u is where v is read.
+func based(base uint64, v value, u use, bits uint32, signed bool, shift uint32) value {
+	switch v.kind {
+	case valueEntry:
+		if v = extended(v, bits, signed); v.kind == valueEntry {
+			v.kind, v.base = valueTarget, base
+			v.shift += uint8(shift)
+		}
+		return v
+	case valueUnknown:
+		if v.what == whatNumber {
+			return v
+		}
+	case valueTarget, valueElement:
+		if bits == 64 && shift == 0 {
+			if v.kind == valueTarget {
+				v.base += base
+			} else {
+				v.addr += base
+			}
+			return v
+		}
+	}
+	return value{kind: valueElement, addr: base, index: u, shift: uint8(shift)}
+}
+
+// loaded returns what the load d leaves in register r.
+func (w *window) loaded(d int, r uint32, depth int) value {
+	inst := w.at(d)
+	a, ok := transferOf(inst)
+	switch {
+	case inst.PCRel.Kind == decode.PCRelMemory:
+		return inMemory(1 << (WordOf(inst)>>30*2 + 2 - WordOf(inst)>>31))
+	case !ok: // exclusive, acquiring, atomic
+		return inMemory(1 << (WordOf(inst) >> 30))
+	case a.writeback && r == a.base && (a.store || r != a.registers[0] && r != a.registers[1]):
+		return unknown(whatArithmetic)
+	case a.index != noRegister:
+		return w.indexed(d, &a, depth)
+	}
+	if a.base == zeroOrSP || a.base == frameRegister {
+		return w.spilled(d, r, &a, depth)
+	}
+	v := w.value(a.base, d, depth)
+	if v.kind == valueElement && a.registers[1] == noRegister {
+		return w.entry(v.addr+uint64(a.offset), v.index, uint32(v.shift), &a)
+	}
+	return inMemory(a.width)
+}
+
+// inMemory returns a value of so many bytes from an unknown place.
+func inMemory(width uint8) value {
+	if width == 8 {
+		return value{kind: valuePointer}
+	}
+	return unknown(whatNumber)
+}
+
+// indexed returns the load of an element by a register offset.
+func (w *window) indexed(d int, a *transfer, depth int) value {
+	if v := w.value(a.base, d, depth); v.kind == valueConstant {
+		return w.entry(v.addr, use{a.index, d}, a.shift, a)
+	}
+	if a.shift == 0 && a.option&extendWide == extendWide {
+		if v := w.value(a.index, d, depth); v.kind == valueConstant {
+			return w.entry(v.addr, use{a.base, d}, 0, a)
+		}
+	}
+	return inMemory(a.width)
+}
+
+// entry returns the load of an element of the table at addr; scale is the
+// shift of the index. Where the index counts bytes, the register before it was
+// multiplied is the index.
+func (w *window) entry(addr uint64, u use, scale uint32, a *transfer) value {
+	if missing := int(log2(a.width)) - int(scale); missing != 0 {
+		u = w.multiplied(u, missing)
+	}
+	return value{
+		kind: valueEntry, addr: addr, width: a.width, signed: a.signed, bits: a.bits, index: u,
+	}
+}
+
+// multiplied returns the register that u is, shifted left by so many bits.
+func (w *window) multiplied(u use, left int) use {
+	notFound := use{register: noRegister}
+	if u.register == noRegister || u.register == zeroOrSP {
+		return notFound
+	}
+	k := u.at
+	for range maxSegment {
+		if k, _ = w.before(k); k == none {
+			break
+		}
+		if changedBy(w.at(k))>>u.register&1 == 0 {
+			continue
+		}
+		word := WordOf(w.at(k))
+		if f, ok := bitfieldOf(word); ok && shapeOf(word) == shapeBitfield && int(f.left) == left {
+			return use{fieldRn(w.at(k)), k}
+		}
+		break
+	}
+	return notFound
+}
+
+// spilled returns what the load d of a place on the stack leaves in r: the
+// value that was stored there, where that is known.
+func (w *window) spilled(d int, r uint32, a *transfer, depth int) value {
+	if depth == 0 {
+		return unknown(whatTooFar)
+	}
+	c, ok := a.place(r)
+	if !ok {
+		return inMemory(a.width)
+	}
+	return w.merged(c, d, func(s int) value {
+		source, ok := storedTo(w.at(s), c)
+		if !ok {
+			return inMemory(a.width)
+		}
+		v := w.value(source, s, depth-1)
+		if a.width < 8 {
+			v = narrow(v, false)
+		}
+		return v
+	})
+}
+
+// place returns the place on the stack that register r of a is loaded from.
+func (a *transfer) place(r uint32) (cell, bool) {
+	c := cell{register: a.base, width: a.width, offset: a.offset}
+	if a.store || a.vector || a.writeback || a.index != noRegister || a.signed {
+		return c, false
+	}
+	if r == a.registers[1] {
+		c.offset += int64(a.width)
+	}
+	return c, true
+}
+
+// storedTo returns the register that inst stores to the place c.
+func storedTo(inst *decode.Inst, c cell) (r uint32, ok bool) {
+	a, ok := transferOf(inst)
+	if !ok || !a.store || a.vector || a.writeback || a.index != noRegister || a.base != c.register || a.width < c.width {
+		return 0, false
+	}
+	for n, r := range a.registers {
+		if r != noRegister && a.offset+int64(n)*int64(a.width) == c.offset {
+			return r, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,217 @@
+package arm64
+
+import (
+	"math/bits"
+
+	"xol/decode"
+)
+
+// Bounds of the search for where an indirect jump goes.
+const (
+	maxWindow = 1 << 14 // instructions of the function that are looked at
+	maxSteps  = 1 << 16 // steps back over one of them
+	maxDepth  = 16      // registers that are followed into one another
+)
+
+// window is the part of a function around an indirect jump, with the branches
+// inside it.
+type window struct {
+	insts    []decode.Inst
+	from     []int32 // by instruction: the last branch to it
+	next     []int32 // by branch: the one before with the same target
+	indirect int32   // the last indirect jump, which next chains as well
+	whole    bool    // it is all of the function
+	steps    int     // left
+	seen     []uint64
+	todo     []int32
+	found    []int32
+}
+
+// none stands for an index that there is not.
+const none = -1
+
+// outside is the definition of what a function is given by its caller.
+const outside = -2
+
+// newWindow returns the window around insts[i], and the index of that in it.
+func newWindow(insts []decode.Inst, i int) (*window, int) {
+	lo := max(0, i-maxWindow*3/4)
+	hi := min(len(insts), lo+maxWindow)
+	w := &window{
+		insts: insts[lo:hi], whole: hi-lo == len(insts), steps: maxSteps, indirect: none,
+		seen: make([]uint64, (hi-lo+63)/64),
+	}
+	chains := make([]int32, 2*(hi-lo))
+	for k := range chains {
+		chains[k] = none
+	}
+	w.from, w.next = chains[:hi-lo], chains[hi-lo:]
+	w.link()
+	return w, i - lo
+}
+
+// link finds the branches.
+func (w *window) link() {
+	for k := range w.insts {
+		inst := &w.insts[k]
+		if inst.Flow == decode.FlowJumpIndirect && !w.leaves(k) {
+			w.next[k], w.indirect = w.indirect, int32(k)
+			continue
+		}
+		addr, direct := inst.BranchTarget()
+		if !direct {
+			continue
+		}
+		if to, ok := w.index(addr); ok && (to > 0 || inst.Flow != decode.FlowCall) {
+			w.next[k], w.from[to] = w.from[to], int32(k)
+		}
+	}
+}
+
+// index returns the instruction that starts at addr.
+func (w *window) index(addr uint64) (int, bool) {
+	off := addr - w.insts[0].Addr
+	if off%wordSize != 0 || off/wordSize >= uint64(len(w.insts)) {
+		return 0, false
+	}
+	k := int(off / wordSize)
+	return k, w.insts[k].Addr == addr
+}
+
+// leaves reports whether the indirect jump k is a tail call: the link register
+// has been restored in front of it.
+func (w *window) leaves(k int) bool {
+	const nearby = 24
+	for j := k - 1; j >= max(0, k-nearby) && w.fallsThrough(j); j-- {
+		if w.insts[j].Flow == decode.FlowNone && changedBy(&w.insts[j])>>linkRegister&1 != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// fallsThrough reports whether execution may go on behind instruction k, at
+// once or from elsewhere.
+func (w *window) fallsThrough(k int) bool {
+	inst := &w.insts[k]
+	switch inst.Flow {
+	case decode.FlowNone, decode.FlowJumpIf, decode.FlowCall, decode.FlowCallIndirect, decode.FlowSyscall, decode.FlowHalt:
+		return !inst.Has(decode.Invalid)
+	}
+	return inst.Has(decode.Conditional)
+}
+
+// before returns the only instruction that execution comes from to k, and
+// whether that is by a taken branch; none where there are several, or where it
+// is not known.
+func (w *window) before(k int) (p int, taken bool) {
+	falls := k > 0 && w.fallsThrough(k-1)
+	branch := int(w.from[k])
+	switch {
+	case falls && branch == none:
+		return k - 1, false
+	case falls, branch == none, w.next[branch] != none, w.insts[branch].Flow == decode.FlowCall:
+		return none, false
+	}
+	return branch, true
+}
+
+// cell is a register, or, with a width in bytes, a place on the stack.
+type cell struct {
+	register uint32 // of a place: its base, sp or x29
+	width    uint8
+	shared   bool // a place that others may have the address of
+	offset   int64
+}
+
+// frameRegister is x29.
+const frameRegister = 29
+
+// changes reports whether inst may change the cell c, or what it is relative
+// to. A function that is called, and a store by way of another register, may
+// change a shared place on the stack; not one where the compiler keeps what it
+// has no register for.
+func (c *cell) changes(inst *decode.Inst) bool {
+	if changedBy(inst)>>c.register&1 != 0 {
+		return true
+	}
+	if c.width == 0 {
+		return false
+	}
+	switch {
+	case inst.Flow == decode.FlowCall, inst.Flow == decode.FlowCallIndirect, inst.Flow == decode.FlowSyscall:
+		return c.shared
+	case !isLoadStore(WordOf(inst)) || inst.PCRel.Kind == decode.PCRelMemory:
+		return false
+	}
+	a, ok := transferOf(inst)
+	switch {
+	case !ok:
+		return c.shared
+	case !a.store:
+		return false
+	case a.base != c.register || a.index != noRegister:
+		return c.shared
+	}
+	end := a.offset + int64(a.width)
+	if a.registers[1] != noRegister {
+		end += int64(a.width)
+	}
+	return a.offset < c.offset+int64(c.width) && c.offset < end
+}
+
+// definitions returns the instructions that the value of c in front of k may
+// come from: the last on each way there that may change it, or outside. It
+// answers false where too much code would have to be looked at. The list is
+// valid until release is called with its start.
+func (w *window) definitions(c cell, k int) (start int, ok bool) {
+	start = len(w.found)
+	clear(w.seen)
+	w.todo = append(w.todo[:0], int32(k))
+	indirect := w.indirect
+	for len(w.todo) > 0 {
+		k := int(w.todo[len(w.todo)-1])
+		w.todo = w.todo[:len(w.todo)-1]
+		for w.visit(k) {
+			for b := w.from[k]; b != none; b = w.next[b] {
+				w.todo = append(w.todo, b)
+			}
+			if k == 0 {
+				if !w.whole {
+					return start, false
+				}
+				w.found = append(w.found, outside)
+				break
+			}
+			if !w.fallsThrough(k - 1) {
+				for ; indirect != none; indirect = w.next[indirect] {
+					w.todo = append(w.todo, indirect)
+				}
+				break
+			}
+			k--
+			if c.changes(&w.insts[k]) {
+				w.found = append(w.found, int32(k))
+				break
+			}
+		}
+		if w.steps <= 0 {
+			return start, false
+		}
+	}
+	return start, len(w.found) > start
+}
+
+// release forgets what definitions returned.
+func (w *window) release(start int) { w.found = w.found[:start] }
+
+// visit marks instruction k as seen and reports whether it was not.
+func (w *window) visit(k int) bool {
+	word, bit := &w.seen[k/64], bits.RotateLeft64(1, k)
+	if *word&bit != 0 || w.steps <= 0 {
+		return false
+	}
+	*word |= bit
+	w.steps--
+	return true
+}
