@@ -17,6 +17,7 @@ import (
 	"xol/machine"
 	"xol/optcheck"
 	"xol/patch"
+	"xol/patch"
 	"xol/relocate"
 )
 
@@ -37,6 +38,7 @@ type ISA interface {
 
 	relocate.Relocator
 	detour.Builder
+	patch.Patcher
 	patch.Patcher
 	// Registers returns the register file that user code sees.
 	Registers() *machine.File
