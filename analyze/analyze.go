@@ -4,12 +4,16 @@
 package analyze
 
 import (
+	"context"
+	"sync"
+
 	"golang.org/x/sync/errgroup"
 
 	"xol/arch"
 	"xol/classify"
 	"xol/decode"
 	"xol/image"
+	"xol/optcheck"
 	"xol/place"
 )
 
@@ -23,6 +27,8 @@ type Options struct {
 	// Workers is the number of functions judged at a time; 0 means one per
 	// CPU that Go may use.
 	Workers int
+	// Optimize asks for verdicts on jump optimization as well.
+	Optimize bool
 }
 
 // ProfileError says that an ISA has no profile of that name.
@@ -41,10 +47,15 @@ type Analysis struct {
 	// Extent is how the profile counts functions: a kernel's own go on to the
 	// next symbol.
 	Extent image.Extent
+	// Optimizer judges jump optimization; nil where Options did not ask.
+	Optimizer optcheck.Optimizer
 
 	functions []image.Function
 	marks     *place.Index
 	workers   int
+
+	surveying sync.Mutex
+	survey    *survey
 }
 
 // New prepares the analysis of a file: its functions and what its tables say.
@@ -63,6 +74,9 @@ func New(img *image.Image, opt Options) (*Analysis, error) {
 		return nil, &ProfileError{opt.Profile}
 	}
 	a := &Analysis{Image: img, ISA: isa, Profile: profile, workers: opt.Workers}
+	if opt.Optimize {
+		a.Optimizer, _ = isa.Optimizer(opt.Profile, kernelOptions(img, opt.Kernel))
+	}
 	if opt.Profile == classify.Linux612 {
 		a.Extent = image.ExtentNext
 	}
@@ -117,16 +131,31 @@ type Result struct {
 	Function image.Function
 	classify.Func
 	Verdicts []classify.Verdict // one for each of Insts
-	Padding  uint64             // bytes at the end that were not judged
-	Err      error              // the text could not be read; Insts is empty then
+	// Optimize holds the verdicts on jump optimization, one for each of Insts;
+	// it is empty where Options did not ask.
+	Optimize []optcheck.Verdict
+	// Unresolved are the function's indirect jumps of which it is not known
+	// where they go, in the profile isa.
+	Unresolved []optcheck.Unresolved
+	Padding    uint64 // bytes at the end that were not judged
+	Err        error  // the text could not be read; Insts is empty then
+
+	scratch optcheck.Scratch
 }
 
 // Judge judges one function, to its very end.
 func (a *Analysis) Judge(f image.Function) *Result {
 	r := new(Result)
-	if a.read(r, f) {
-		a.judge(r)
+	if !a.read(r, f) {
+		return r
 	}
+	var whole *survey
+	if a.Optimizer != nil && a.Optimizer.WholeProgram() {
+		if whole, r.Err = a.surveyed(context.Background()); r.Err != nil {
+			return r
+		}
+	}
+	a.judge(r, whole)
 	return r
 }
 
@@ -135,6 +164,7 @@ func (a *Analysis) read(r *Result, f image.Function) bool {
 	r.Function, r.Padding = f, 0
 	r.Name, r.Addr = f.Name, f.Addr
 	r.Insts, r.Verdicts, r.Marks = r.Insts[:0], r.Verdicts[:0], r.Marks[:0]
+	r.Optimize, r.Unresolved = r.Optimize[:0], nil
 	r.Code, r.Err = a.Image.Code(r.Code[:0], f.Addr, f.Size)
 	if r.Err != nil {
 		r.Code = r.Code[:0]
@@ -166,12 +196,21 @@ func (r *Result) cutPadding() {
 }
 
 // judge decodes and judges the text of r.
-func (a *Analysis) judge(r *Result) {
+func (a *Analysis) judge(r *Result, whole *survey) {
+	a.decode(r)
+	r.Verdicts = a.Profile.Func(r.Verdicts, &r.Func)
+	if a.Optimizer != nil {
+		f := a.optimizable(r, whole)
+		r.Unresolved = f.Unresolved
+		r.Optimize = a.Optimizer.Func(r.Optimize, f, &r.scratch)
+	}
+}
+
+func (a *Analysis) decode(r *Result) {
 	f := &r.Function
 	r.Marks = a.marks.Touching(r.Marks, f.Addr, f.Addr+f.Size)
 	r.Insts = decode.Sweep(a.ISA, r.Insts, r.Code, f.Addr)
 	markExternal(r.Insts, r.Marks)
-	r.Verdicts = a.Profile.Func(r.Verdicts, &r.Func)
 }
 
 // markExternal gives the instructions that a relocation against an undefined

@@ -20,12 +20,34 @@ const batchBytes = 64 << 10
 // caller's goroutine, in the order of functions. The first error of emit, or
 // ctx, ends it; that error is returned.
 func Each[T any](ctx context.Context, a *Analysis, functions []image.Function, work func(*Result) T, emit func(T) error) error {
+	var whole *survey
+	if a.Optimizer != nil && a.Optimizer.WholeProgram() {
+		var err error
+		if whole, err = a.surveyed(ctx); err != nil {
+			return err
+		}
+	}
+	return parallel(ctx, a.workers, functions, func() func(image.Function) T {
+		var r Result
+		return func(f image.Function) T {
+			if a.read(&r, f) {
+				r.cutPadding()
+				a.judge(&r, whole)
+			}
+			return work(&r)
+		}
+	}, emit)
+}
+
+// parallel calls what worker makes, one for each goroutine, for each of
+// functions, and emit with the results, on the caller's goroutine, in order.
+func parallel[T any](ctx context.Context, workers int, functions []image.Function,
+	worker func() func(image.Function) T, emit func(T) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
 
-	workers := a.workers
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
@@ -54,15 +76,11 @@ func Each[T any](ctx context.Context, a *Analysis, functions []image.Function, w
 	})
 	for range workers {
 		running.Go(func() {
-			var r Result
+			work := worker()
 			for b := range todo {
 				out := make([]T, 0, len(b.functions))
 				for _, f := range b.functions {
-					if a.read(&r, f) {
-						r.cutPadding()
-						a.judge(&r)
-					}
-					out = append(out, work(&r))
+					out = append(out, work(f))
 				}
 				b.results <- out
 			}

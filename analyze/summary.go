@@ -6,6 +6,7 @@ import (
 
 	"xol/classify"
 	"xol/decode"
+	"xol/optcheck"
 )
 
 // Summary counts the verdicts on a function or on many.
@@ -20,6 +21,10 @@ type Summary struct {
 	Refused   int
 	Hazards   int // probeable, but then executed wrongly
 	Reasons   []Reason
+
+	Optimized   bool // whether jump optimization was judged
+	Optimizable int  // probeable, and the breakpoint may become a jump
+	JumpReasons []Reason
 }
 
 // Reason counts the instructions that a rule refuses.
@@ -34,6 +39,10 @@ func Summarize(r *Result) Summary {
 	for i := range r.Verdicts {
 		s.add(&r.Insts[i], &r.Verdicts[i])
 	}
+	for i := range r.Optimize {
+		s.addJump(&r.Optimize[i])
+	}
+	s.Optimized = len(r.Optimize) > 0
 	s.Rank()
 	return s
 }
@@ -46,7 +55,7 @@ func (s *Summary) add(inst *decode.Inst, v *classify.Verdict) {
 	s.Insts++
 	if !v.OK() {
 		s.Refused++
-		s.reason(v.Rule, 1)
+		s.Reasons = count(s.Reasons, v.Rule, 1)
 		return
 	}
 	s.Probeable++
@@ -66,14 +75,24 @@ func (s *Summary) add(inst *decode.Inst, v *classify.Verdict) {
 	}
 }
 
-func (s *Summary) reason(rule *classify.Rule, n int) {
-	for i := range s.Reasons {
-		if s.Reasons[i].Rule == rule {
-			s.Reasons[i].Count += n
-			return
+func (s *Summary) addJump(v *optcheck.Verdict) {
+	switch {
+	case v.OK():
+		s.Optimizable++
+	case v.Rule != nil:
+		s.JumpReasons = count(s.JumpReasons, v.Rule, 1)
+	}
+}
+
+// count adds n to the count of a rule.
+func count(reasons []Reason, rule *classify.Rule, n int) []Reason {
+	for i := range reasons {
+		if reasons[i].Rule == rule {
+			reasons[i].Count += n
+			return reasons
 		}
 	}
-	s.Reasons = append(s.Reasons, Reason{rule, n})
+	return append(reasons, Reason{rule, n})
 }
 
 // Merge adds the counts of o to s. Rank has to follow the last one.
@@ -88,13 +107,23 @@ func (s *Summary) Merge(o *Summary) {
 	s.Refused += o.Refused
 	s.Hazards += o.Hazards
 	for _, r := range o.Reasons {
-		s.reason(r.Rule, r.Count)
+		s.Reasons = count(s.Reasons, r.Rule, r.Count)
+	}
+	s.Optimized = s.Optimized || o.Optimized
+	s.Optimizable += o.Optimizable
+	for _, r := range o.JumpReasons {
+		s.JumpReasons = count(s.JumpReasons, r.Rule, r.Count)
 	}
 }
 
 // Rank puts the most frequent reason first, equally frequent ones by rule id.
 func (s *Summary) Rank() {
-	slices.SortFunc(s.Reasons, func(a, b Reason) int {
+	rank(s.Reasons)
+	rank(s.JumpReasons)
+}
+
+func rank(reasons []Reason) {
+	slices.SortFunc(reasons, func(a, b Reason) int {
 		if a.Count != b.Count {
 			return b.Count - a.Count
 		}

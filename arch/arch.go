@@ -23,9 +23,8 @@ import (
 // ISA is all that the other packages ask of an instruction set architecture.
 // Values are immutable and safe for concurrent use.
 type ISA interface {
-	decode.Decoder
 	// Name returns "amd64", "arm64", "ppc64" (big-endian) or "ppc64le".
-	Name() string
+	optcheck.Architecture
 	// Text returns the instruction in GNU assembler syntax. lookup names
 	// addresses; nil leaves them as numbers.
 	Text(inst *decode.Inst, lookup decode.SymLookup) string
@@ -39,9 +38,6 @@ type ISA interface {
 	relocate.Relocator
 	detour.Builder
 	patch.Patcher
-	// JumpLen returns the length in bytes of the jump that may take a
-	// breakpoint's place.
-	JumpLen() int
 	// Registers returns the register file that user code sees.
 	Registers() *machine.File
 	// UndefinedFlags returns the bits of the flags register that the

@@ -34,6 +34,14 @@ type Findings struct {
 	Pointers   int // indirect jumps to a whole pointer
 }
 
+// Add adds what o has found.
+func (f *Findings) Add(o *Findings) {
+	f.Landings = append(f.Landings, o.Landings...)
+	f.Unresolved = append(f.Unresolved, o.Unresolved...)
+	f.Tables += o.Tables
+	f.Pointers += o.Pointers
+}
+
 // Survey adds what the instructions of f tell. It needs O(n).
 func (p *Program) Survey(f *classify.Func, out *Findings) {
 	for i := range f.Insts {

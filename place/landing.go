@@ -1,6 +1,10 @@
 package place
 
-import "sort"
+import (
+	"cmp"
+	"slices"
+	"sort"
+)
 
 // LandingKind says how execution comes to an address other than from the
 // instruction before it.
@@ -48,7 +52,7 @@ type Landings []Landing
 
 // Sort puts the list in order.
 func (ls Landings) Sort() {
-	sort.SliceStable(ls, func(i, j int) bool { return ls[i].Addr < ls[j].Addr })
+	slices.SortStableFunc(ls, func(a, b Landing) int { return cmp.Compare(a.Addr, b.Addr) })
 }
 
 // Within returns the part of the list in [lo, hi).

@@ -12,8 +12,10 @@ import (
 
 // Optimizer returns the rules for turning breakpoints into jumps under one of
 // the names of package classify.
-func (ISA) Optimizer(profile string, opt classify.KernelOptions) (optcheck.Optimizer, bool) {
+func (a ISA) Optimizer(profile string, opt classify.KernelOptions) (optcheck.Optimizer, bool) {
 	switch profile {
+	case classify.ISA:
+		return optcheck.New(a), true
 	case classify.Linux612:
 		return kprobeOptimizer{noIndirect: !opt.Retpoline}, true
 	case classify.Uprobe612:

@@ -14,8 +14,10 @@ var noOptprobes = classify.Rule{
 
 // Optimizer returns the rules for turning breakpoints into jumps under one of
 // the names of package classify.
-func (ISA) Optimizer(profile string, _ classify.KernelOptions) (optcheck.Optimizer, bool) {
+func (a ISA) Optimizer(profile string, _ classify.KernelOptions) (optcheck.Optimizer, bool) {
 	switch profile {
+	case classify.ISA:
+		return optcheck.New(a), true
 	case classify.Linux612:
 		return optcheck.RefuseAll(&noOptprobes), true
 	case classify.Uprobe612:

@@ -19,6 +19,7 @@ type analyzeOptions struct {
 	insns           bool
 	symbols         string
 	cpus            int
+	noOptimize      bool
 	format, profile choice
 	kconfig         kconfig
 }
@@ -31,7 +32,8 @@ func (a *app) analyzeCommand() *cobra.Command {
 		Long: `Judge every instruction of ELF files and count the verdicts by function: how many
 instructions there are, how many can be probed, and how these would run (boosted,
 stepped, emulated, through ftrace); how many are refused, and for which reasons;
-how many would be accepted and then executed wrongly (hazards).
+how many would be accepted and then executed wrongly (hazards); and at how many of
+the probeable ones the breakpoint may become a jump (optimizable).
 
 Without --profile a Linux kernel or module is judged by linux-6.12, everything
 else by isa. With --insns there is a row for every instruction.
@@ -60,6 +62,7 @@ and nothing else; the field file says which FILE where there are several.`,
 	flags.BoolVar(&opt.insns, "insns", false, "a row for every instruction")
 	flags.StringVar(&opt.symbols, "symbols", "", "take the symbols from a System.map or kallsyms `FILE`")
 	flags.IntVar(&opt.cpus, "cpus", 0, "use `N` CPUs (default all)")
+	flags.BoolVar(&opt.noOptimize, "no-optimize", false, "leave out whether breakpoints may become jumps, which takes as long as all the rest")
 	opt.format.addTo(cmd, flags, "output", "o", "output format")
 	opt.profile.addTo(cmd, flags, "profile", "", "rules to judge by (default by the kind of file)")
 	opt.kconfig.addTo(cmd, flags)
@@ -101,9 +104,10 @@ func (a *app) analyzeFile(list listing, opt *analyzeOptions, path string, symbol
 	}
 	defer img.Close()
 	an, err := analyze.New(img, analyze.Options{
-		Profile: opt.profile.value,
-		Kernel:  &opt.kconfig.KernelOptions,
-		Workers: opt.cpus,
+		Profile:  opt.profile.value,
+		Kernel:   &opt.kconfig.KernelOptions,
+		Workers:  opt.cpus,
+		Optimize: !opt.noOptimize,
 	})
 	if err != nil {
 		return fileError(path, err)

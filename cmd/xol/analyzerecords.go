@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"strconv"
 
 	"xol/analyze"
@@ -9,9 +10,6 @@ import (
 	"xol/decode"
 	"xol/image"
 )
-
-// notOptimized is why there is no verdict on jump optimization.
-const notOptimized = "jump optimization is not analysed"
 
 // insnRecords prints a record for each instruction.
 type insnRecords struct {
@@ -22,7 +20,7 @@ type insnRecords struct {
 func newInsnRecords(w *bufio.Writer, format string, several bool) *insnRecords {
 	l := &insnRecords{several: several}
 	l.stream = newStream(w, format, "[", "\n]\n", func(r *records) {
-		l.fields(r, "", new(image.Function), new(decode.Inst), "", new(classify.Verdict))
+		l.fields(r, "", new(image.Function), new(decode.Inst), "", new(classify.Verdict), new(jumpAnswer))
 	})
 	return l
 }
@@ -35,12 +33,14 @@ func (l *insnRecords) encode(file *analyzedFile, res *analyze.Result, _ *analyze
 	r := records{format: l.format, buf: make([]byte, 0, perRow*len(res.Insts))}
 	for i := range res.Insts {
 		inst := &res.Insts[i]
-		l.fields(&r, file.path, &res.Function, inst, file.text(inst), &res.Verdicts[i])
+		jump := jumpAnswerAt(res, i)
+		l.fields(&r, file.path, &res.Function, inst, file.text(inst), &res.Verdicts[i], &jump)
 	}
 	return r.buf
 }
 
-func (l *insnRecords) fields(r *records, path string, f *image.Function, inst *decode.Inst, text string, v *classify.Verdict) {
+func (l *insnRecords) fields(r *records, path string, f *image.Function, inst *decode.Inst, text string,
+	v *classify.Verdict, jump *jumpAnswer) {
 	r.begin()
 	if l.several {
 		r.str("file", path)
@@ -52,25 +52,12 @@ func (l *insnRecords) fields(r *records, path string, f *image.Function, inst *d
 	r.str("text", text)
 	r.str("flow", inst.Flow.String())
 	verdictFields(r, v)
-	optimizeFields(r, v)
-	r.addrOrEmpty("culprit", v.Culprit)
+	jump.fields(r)
+	r.addrOrEmpty("culprit", cmp.Or(v.Culprit, jump.culprit))
 	hazardField(r, v)
 	r.only(v.MovedTo != 0)
 	r.addr("moved_to", v.MovedTo)
 	r.end()
-}
-
-// optimizeFields encodes what is known about replacing the breakpoint by a
-// jump.
-func optimizeFields(r *records, v *classify.Verdict) {
-	answer, reason := "unknown", notOptimized
-	if !v.OK() {
-		answer, reason = "-", ""
-	}
-	r.str("optimize", answer)
-	r.num("region", 0)
-	r.str("opt_rule", "")
-	r.str("opt_reason", reason)
 }
 
 // functionRecords prints a record for each function and, but for CSV, one with
@@ -136,7 +123,8 @@ func (l *functionRecords) fields(r *records, path string, res *analyze.Result, s
 	r.addr("addr", res.Function.Addr)
 	r.num("size", int(res.Function.Size))
 	summaryFields(r, s)
-	reasonsField(r, s.Reasons)
+	reasonsField(r, "reasons", s.Reasons)
+	reasonsField(r, "opt_reasons", s.JumpReasons)
 	r.only(res.Err != nil)
 	r.str("error", errorText(res.Err))
 	r.end()
@@ -182,19 +170,23 @@ func summaryFields(r *records, s *analyze.Summary) {
 	r.num("refused", s.Refused)
 	r.num("hazards", s.Hazards)
 	r.num("invalid", s.Invalid)
-	r.str("optimizable", "unknown")
+	if s.Optimized {
+		r.num("optimizable", s.Optimizable)
+	} else {
+		r.str("optimizable", jumpUnknown)
+	}
 }
 
 func totalsFields(r *records, sum *totals) {
 	r.num("functions", sum.functions)
 	summaryFields(r, &sum.Summary)
-	r.str("opt_reason", notOptimized)
-	reasonsField(r, sum.Reasons)
+	reasonsField(r, "reasons", sum.Reasons)
+	reasonsField(r, "opt_reasons", sum.JumpReasons)
 }
 
 // reasonsField encodes how many instructions each rule refuses, the most
 // frequent first: in JSON {"rule":count,…}, in CSV "rule:count …".
-func reasonsField(r *records, reasons []analyze.Reason) {
+func reasonsField(r *records, key string, reasons []analyze.Reason) {
 	if r.format == formatCSV {
 		var b []byte
 		for i, reason := range reasons {
@@ -205,10 +197,10 @@ func reasonsField(r *records, reasons []analyze.Reason) {
 			b = append(b, ':')
 			b = strconv.AppendInt(b, int64(reason.Count), 10)
 		}
-		r.str("reasons", string(b))
+		r.str(key, string(b))
 		return
 	}
-	r.open("reasons")
+	r.open(key)
 	for _, reason := range reasons {
 		r.num(reason.Rule.ID, reason.Count)
 	}

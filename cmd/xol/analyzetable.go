@@ -34,8 +34,10 @@ var countColumns = [...]struct {
 	{"HAZARDS", yellow, func(s *analyze.Summary) int { return s.Hazards }},
 }
 
+// jumpHead is the column of the breakpoints that may become jumps.
+const jumpHead = "OPTIMIZABLE"
+
 const (
-	optimizable   = "OPTIMIZABLE"
 	nameWidth     = 36
 	placeWidth    = 36
 	reasonsShown  = 3
@@ -82,7 +84,7 @@ func functionHeads(t *table) {
 		name := countColumns[i].name
 		t.right(countWidth(name), name, bold)
 	}
-	t.right(len(optimizable), optimizable, bold)
+	t.right(len(jumpHead), jumpHead, bold)
 	t.left(nameWidth, "FUNCTION", bold)
 	t.left(0, "TOP REASONS", bold)
 	t.end()
@@ -94,7 +96,7 @@ func functionCells(t *table, file *analyzedFile, res *analyze.Result, s *analyze
 		c := &countColumns[i]
 		t.num(countWidth(c.name), c.count(s), c.style)
 	}
-	t.right(len(optimizable), "-", dim)
+	jumpCount(t, len(jumpHead), s)
 	t.left(nameWidth, file.name(&res.Function), plain)
 	if res.Err != nil {
 		t.left(0, res.Err.Error(), red)
@@ -120,6 +122,7 @@ func insnHeads(t *table) {
 	t.right(addrWidth, "ADDRESS", bold)
 	t.left(placeWidth, "PLACE", bold)
 	verdictHeads(t)
+	t.left(jumpWidth, "JUMP", bold)
 	t.left(textWidth, "TEXT", bold)
 	reasonHead(t)
 	t.end()
@@ -130,8 +133,14 @@ func insnCells(t *table, file *analyzedFile, res *analyze.Result, i int) {
 	t.addr(inst.Addr)
 	t.left(placeWidth, placeName(file.name(&res.Function), inst.Addr-res.Function.Addr), plain)
 	verdictCells(t, v)
+	jump := jumpAnswerAt(res, i)
+	jump.cell(t)
 	t.left(textWidth, file.text(inst), plain)
-	reasonCell(t, v)
+	if v.Rule == nil && v.Hazard == nil && jump.rule != nil {
+		t.left(0, jump.rule.ID+": "+jump.reason, dim)
+	} else {
+		reasonCell(t, v)
+	}
 	t.end()
 }
 
@@ -170,10 +179,31 @@ func totalLines(sum *totals) []totalLine {
 		{"    hazards", s.Hazards, yellow, "of the probeable: accepted, and then executed wrongly"},
 		{"  refused", s.Refused, red, percent(s.Refused, s.Insts)},
 	}
-	for _, r := range s.Reasons {
+	lines = appendReasons(lines, s.Reasons)
+	lines = append(lines, totalLine{"gaps", s.Invalid, plain, "where bytes are no instruction"})
+	if !s.Optimized {
+		return lines
+	}
+	lines = append(lines,
+		totalLine{"optimizable", s.Optimizable, green, percent(s.Optimizable, s.Probeable) + " of the probeable: the breakpoint may become a jump"},
+		totalLine{"not optimizable", s.Probeable - s.Optimizable, red, percent(s.Probeable-s.Optimizable, s.Probeable)})
+	return appendReasons(lines, s.JumpReasons)
+}
+
+func appendReasons(lines []totalLine, reasons []analyze.Reason) []totalLine {
+	for _, r := range reasons {
 		lines = append(lines, totalLine{"    " + r.Rule.ID, r.Count, plain, r.Rule.Reason})
 	}
-	return append(lines, totalLine{"gaps", s.Invalid, plain, "where bytes are no instruction"})
+	return lines
+}
+
+// jumpCount adds the number of breakpoints that may become jumps.
+func jumpCount(t *table, width int, s *analyze.Summary) {
+	if s.Optimized {
+		t.num(width, s.Optimizable, plain)
+	} else {
+		t.right(width, "-", dim)
+	}
 }
 
 func (l *tableListing) end(_ *analyzedFile, sum *totals) {
@@ -186,10 +216,6 @@ func (l *tableListing) end(_ *analyzedFile, sum *totals) {
 		t.left(0, line.note, plain)
 		t.end()
 	}
-	t.left(nameWidth, "optimizable", plain)
-	t.right(countWidth, "-", dim)
-	t.left(0, notOptimized, plain)
-	t.end()
 	l.w.Write(t.buf)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sort"
@@ -12,6 +13,7 @@ import (
 	"xol/classify"
 	"xol/decode"
 	"xol/image"
+	"xol/optcheck"
 	"xol/place"
 )
 
@@ -19,6 +21,7 @@ import (
 type explainOptions struct {
 	symbols         string
 	context         int
+	region          bool
 	format, profile choice
 	kconfig         kconfig
 }
@@ -30,17 +33,20 @@ func (a *app) explainCommand() *cobra.Command {
 		Short: "Explain one address: may it be probed, what happens, why, what else could be done",
 		Long: `Explain one address of an ELF file: the instructions around it and the verdict on
 a probe there, with the rule, what stands in the way, the error number and what to
-do instead.
+do instead; and whether the breakpoint may become a jump.
 
 PLACE is symbol, symbol+0x1c, 0xffffffff81000000 (an address), file:0x1040 (an
 offset in the file) or source.c:123 (with DWARF lines).
+
+With --region also what the jump would replace, who can land there, and the detour
+buffer that it would lead to, as the first profile that allows it has them.
 
 For a Linux kernel or module the verdicts are those of linux-6.12 and isa, else of
 isa and uprobe-linux-6.12; that of --profile comes first.
 
 Exit status: 1 where the first of these profiles refuses the probe.`,
 		Example: `  xol explain /bin/bash main
-  xol explain vmlinux vfs_read+4
+  xol explain --region vmlinux vfs_read+9
   xol explain --profile uprobe-linux-6.12 -o json ./a.out main.c:12`,
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: a.completePlace,
@@ -55,6 +61,7 @@ Exit status: 1 where the first of these profiles refuses the probe.`,
 	flags := cmd.Flags()
 	flags.StringVar(&opt.symbols, "symbols", "", "take the symbols from a System.map or kallsyms `FILE`")
 	flags.IntVar(&opt.context, "context", 4, "show `N` instructions before and behind the one asked for")
+	flags.BoolVar(&opt.region, "region", false, "show the region that the jump replaces, and the detour buffer")
 	opt.format.addTo(cmd, flags, "output", "o", "output format")
 	opt.profile.addTo(cmd, flags, "profile", "", "rules to judge by first (default by the kind of file)")
 	opt.kconfig.addTo(cmd, flags)
@@ -117,6 +124,7 @@ type explanation struct {
 	addr    uint64
 	also    []uint64 // other addresses that the place could mean
 	answers []answer // by profile; at least one
+	region  *region  // nil where it was not asked for, or where there is none
 }
 
 // answer is what one profile says.
@@ -124,6 +132,7 @@ type answer struct {
 	file    *analyzedFile
 	result  *analyze.Result // of the function that holds the address
 	verdict classify.Verdict
+	jump    optcheck.Verdict
 }
 
 func newExplanation(img *image.Image, opt *explainOptions, path, where string) (*explanation, error) {
@@ -136,7 +145,7 @@ func newExplanation(img *image.Image, opt *explainOptions, path, where string) (
 		e.also = append(e.also, p.Addr)
 	}
 	for _, name := range explainedProfiles(img.Kind(), opt.profile.value) {
-		an, err := analyze.New(img, analyze.Options{Profile: name, Kernel: &opt.kconfig.KernelOptions})
+		an, err := analyze.New(img, analyze.Options{Profile: name, Kernel: &opt.kconfig.KernelOptions, Optimize: true})
 		if err != nil {
 			return nil, err
 		}
@@ -148,11 +157,20 @@ func newExplanation(img *image.Image, opt *explainOptions, path, where string) (
 		if res.Err != nil {
 			return nil, res.Err
 		}
-		file := &analyzedFile{path, an}
-		e.answers = append(e.answers, answer{file, res, an.Profile.At(&res.Func, e.addr)})
+		a := answer{file: &analyzedFile{path, an}, result: res, verdict: an.Profile.At(&res.Func, e.addr)}
+		if i, start := decode.Find(res.Insts, a.target(e.addr)); start {
+			a.jump = res.Optimize[i]
+		}
+		e.answers = append(e.answers, a)
 	}
-	return e, nil
+	if opt.region {
+		e.region, err = e.findRegion()
+	}
+	return e, err
 }
+
+// target returns where a probe asked for at addr really stands.
+func (a *answer) target(addr uint64) uint64 { return cmp.Or(a.verdict.MovedTo, addr) }
 
 // explainedProfiles returns the profiles that have something to say about a
 // kind of file, first the one that was asked for.

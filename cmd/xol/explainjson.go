@@ -27,6 +27,7 @@ type (
 		Inside   uint64       `json:"inside"`          // bytes from its start to the address
 		Around   []instJSON   `json:"around"`
 		Profiles []answerJSON `json:"profiles"`
+		Region   *regionJSON  `json:"region,omitempty"`
 	}
 	functionJSON struct {
 		Name  string  `json:"name"`
@@ -66,6 +67,13 @@ type (
 		Instead  *address  `json:"instead,omitempty"`
 		Hazard   string    `json:"hazard"`
 		Slot     *slotJSON `json:"slot,omitempty"`
+
+		Optimize   string   `json:"optimize"`
+		Region     int      `json:"region"`
+		OptRule    string   `json:"opt_rule"`
+		OptReason  string   `json:"opt_reason"`
+		OptCulprit *address `json:"opt_culprit,omitempty"`
+		OptRemedy  string   `json:"opt_remedy,omitempty"`
 	}
 )
 
@@ -111,6 +119,9 @@ func (e *explanation) writeJSON(w io.Writer, context int) error {
 		}
 		out.Profiles = append(out.Profiles, answer)
 	}
+	if e.region != nil {
+		out.Region = e.region.json()
+	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
@@ -144,6 +155,10 @@ func (a *answer) json() answerJSON {
 	}
 	if v.Hazard != nil {
 		j.Hazard = v.Hazard.Text
+	}
+	j.Optimize, j.Region, j.OptCulprit = jumpName(v, &a.jump), int(a.jump.Region), known(a.jump.Culprit)
+	if r := a.jump.Rule; r != nil {
+		j.OptRule, j.OptReason, j.OptRemedy = r.ID, jumpReason(a.result, &a.jump), r.Remedy
 	}
 	return j
 }

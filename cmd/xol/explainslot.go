@@ -13,9 +13,7 @@ import (
 // own kind, and what is emulated or refused has none.
 func (a *answer) slot(addr uint64) (*moved, bool) {
 	v := &a.verdict
-	if v.MovedTo != 0 {
-		addr = v.MovedTo
-	}
+	addr = a.target(addr)
 	i, start := decode.Find(a.result.Insts, addr)
 	if !start || v.Exec != classify.ExecSlot || a.profile() == classify.Uprobe612 {
 		return nil, false

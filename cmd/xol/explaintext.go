@@ -31,6 +31,9 @@ func (e *explanation) writeText(w *bufio.Writer, p palette, context int) {
 	if s, ok := e.answers[0].slot(e.addr); ok {
 		writeSlot(t, s)
 	}
+	if e.region != nil {
+		e.region.write(t)
+	}
 	w.Write(t.buf)
 }
 
@@ -128,13 +131,53 @@ func (e *explanation) paragraph(t *table, a *answer, width int) {
 	t.left(outcomeWidth, a.outcome(), st)
 	t.left(0, id, dim)
 	t.end()
-	for _, line := range a.details(e.addr) {
+	writeDetails(t, width, a.details(e.addr))
+	if !v.OK() || a.profile() == classify.Uprobe612 {
+		return
+	}
+	id, st = "", green
+	if a.jump.Rule != nil {
+		id, st = a.jump.Rule.ID, red
+	}
+	t.left(width, "", plain)
+	t.left(outcomeWidth, a.jumpOutcome(), st)
+	t.left(0, id, dim)
+	t.end()
+	writeDetails(t, width, a.jumpDetails(e.addr))
+}
+
+func writeDetails(t *table, width int, details []detail) {
+	for _, line := range details {
 		for _, part := range wrap(line.text, screenWidth-width-len(gap)) {
 			t.left(width, "", plain)
 			t.left(0, part, line.style)
 			t.end()
 		}
 	}
+}
+
+// jumpOutcome says in one line whether the breakpoint may become a jump.
+func (a *answer) jumpOutcome() string {
+	if !a.jump.OK() {
+		return "the breakpoint stays a breakpoint"
+	}
+	return fmt.Sprintf("the breakpoint may become a jump, over %d bytes", a.jump.Region)
+}
+
+// jumpDetails says why not, and what else could be done.
+func (a *answer) jumpDetails(addr uint64) []detail {
+	v := &a.jump
+	if v.Rule == nil {
+		return nil
+	}
+	d := []detail{{jumpReason(a.result, v), plain}}
+	if v.Culprit != 0 && v.Culprit != addr {
+		d = append(d, detail{"because of " + a.describe(v.Culprit), plain})
+	}
+	if v.Rule.Remedy != "" {
+		d = append(d, detail{"instead: " + v.Rule.Remedy, plain})
+	}
+	return d
 }
 
 // outcome says in one line what becomes of the probe.
@@ -186,7 +229,7 @@ func (a *answer) details(addr uint64) []detail {
 		add(yellow, "hazard: %s (%s)", v.Hazard.Text, v.Hazard.ID)
 	}
 	if v.Culprit != 0 && v.Culprit != addr {
-		add(plain, "because of %s", a.culprit())
+		add(plain, "because of %s", a.describe(v.Culprit))
 	}
 	if v.Rule != nil && v.Rule.Remedy != "" {
 		add(plain, "instead: %s", v.Rule.Remedy)
@@ -200,10 +243,10 @@ func (a *answer) details(addr uint64) []detail {
 	return d
 }
 
-// culprit describes what stands in the way.
-func (a *answer) culprit() string {
-	where := a.placeOf(a.verdict.Culprit)
-	i, start := decode.Find(a.result.Insts, a.verdict.Culprit)
+// describe names an address, with the instruction that stands there.
+func (a *answer) describe(addr uint64) string {
+	where := a.placeOf(addr)
+	i, start := decode.Find(a.result.Insts, addr)
 	if !start {
 		return where
 	}

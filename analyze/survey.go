@@ -1,0 +1,172 @@
+package analyze
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"xol/image"
+	"xol/optcheck"
+	"xol/place"
+)
+
+// survey is what the whole file tells of who can land where.
+type survey struct {
+	landings place.Landings
+	// unresolved are the jumps that may go anywhere in the function at an
+	// address.
+	unresolved map[uint64][]optcheck.Unresolved
+	tables     int
+	pointers   int
+}
+
+// surveyed returns the survey of the file, which is made once.
+func (a *Analysis) surveyed(ctx context.Context) (*survey, error) {
+	a.surveying.Lock()
+	defer a.surveying.Unlock()
+	if a.survey != nil {
+		return a.survey, nil
+	}
+	s, err := a.makeSurvey(ctx)
+	if err == nil {
+		a.survey = s
+	}
+	return s, err
+}
+
+func (a *Analysis) makeSurvey(ctx context.Context) (*survey, error) {
+	program := optcheck.Program{
+		Arch:     a.ISA,
+		Memory:   a.Image,
+		Absolute: !a.Image.PositionIndependent(),
+		Starts:   new(optcheck.Addresses),
+	}
+	for _, r := range a.Image.Text() {
+		program.Starts.AddRange(r.Addr, r.End())
+	}
+	for i := range a.functions {
+		program.Starts.Add(a.functions[i].Addr)
+	}
+	var all optcheck.Findings
+	err := parallel(ctx, a.workers, a.executable(), func() func(image.Function) optcheck.Findings {
+		var r Result
+		return func(f image.Function) (found optcheck.Findings) {
+			if a.read(&r, f) {
+				r.cutPadding()
+				a.decode(&r)
+				program.Survey(&r.Func, &found)
+			}
+			if f.Section == replacements {
+				found.Unresolved = nil
+			}
+			return found
+		}
+	}, func(found optcheck.Findings) error {
+		all.Add(&found)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	tables, err := a.Image.Landings()
+	if err != nil {
+		return nil, err
+	}
+	s := &survey{
+		landings:   program.Merge(tables, all.Landings),
+		unresolved: a.spread(&all),
+		tables:     all.Tables,
+		pointers:   all.Pointers,
+	}
+	return s, nil
+}
+
+// replacements is the section of the pieces of code that a kernel copies over
+// its functions. Their branches are those of the functions then. An indirect
+// jump there stands for one through a retpoline, to a whole pointer.
+const replacements = ".altinstr_replacement"
+
+// executable returns all text that is executed: the functions, and what a
+// kernel copies over them.
+func (a *Analysis) executable() []image.Function {
+	list := slices.Clone(a.functions)
+	list = slices.DeleteFunc(list, func(f image.Function) bool { return f.Section == replacements })
+	for _, r := range a.Image.Text() {
+		if r.Section == replacements {
+			list = append(list, image.Function{Name: r.Section, Section: r.Section, Addr: r.Addr, Size: r.Size})
+		}
+	}
+	return list
+}
+
+// spread returns the unresolved jumps by the functions that they may go to:
+// their own, and a piece that is jumped into from there (a function's cold
+// part).
+func (a *Analysis) spread(all *optcheck.Findings) map[uint64][]optcheck.Unresolved {
+	reached := map[uint64][]optcheck.Unresolved{}
+	for _, u := range all.Unresolved {
+		if f, ok := a.FunctionAt(u.Addr); ok {
+			reached[f.Addr] = append(reached[f.Addr], u)
+		}
+	}
+	if len(reached) == 0 {
+		return nil
+	}
+	pieces := map[uint64][]optcheck.Unresolved{}
+	for _, l := range all.Landings {
+		if l.Kind != place.LandBranch {
+			continue
+		}
+		from, _ := a.FunctionAt(l.From)
+		to, ok := a.FunctionAt(l.Addr)
+		if ok && len(reached[from.Addr]) > 0 && len(reached[to.Addr]) == 0 {
+			pieces[to.Addr] = reached[from.Addr]
+		}
+	}
+	maps.Copy(reached, pieces)
+	return reached
+}
+
+// optimizable returns r as an Optimizer is asked about it.
+func (a *Analysis) optimizable(r *Result, whole *survey) *optcheck.Function {
+	f := &optcheck.Function{Func: &r.Func, Verdicts: r.Verdicts}
+	if whole != nil {
+		f.Slack = a.slack(&r.Function)
+		f.Landings = whole.landings.Within(r.Addr, r.End()+f.Slack)
+		f.Unresolved = whole.unresolved[r.Function.Addr]
+	}
+	return f
+}
+
+// slack returns the number of bytes behind f that are padding.
+func (a *Analysis) slack(f *image.Function) uint64 {
+	i := lastAtOrBelow(a.functions, f.Addr)
+	limit := uint64(0)
+	if i >= 0 && i+1 < len(a.functions) {
+		limit = a.functions[i+1].Addr
+	}
+	for _, r := range a.Image.Text() {
+		if r.Addr <= f.Addr && f.Addr < r.End() && (limit == 0 || limit > r.End()) {
+			limit = r.End()
+		}
+	}
+	if limit <= f.End() {
+		return 0
+	}
+	for _, m := range a.marks.Touching(nil, f.End(), limit) {
+		if m.Kind&optcheck.MustStay != 0 {
+			return 0
+		}
+	}
+	return limit - f.End()
+}
+
+// Landings returns who can land where in a judged function, one for each
+// address, sorted.
+func (a *Analysis) Landings(r *Result) (place.Landings, error) {
+	whole, err := a.surveyed(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	return optcheck.Landings(nil, a.optimizable(r, whole), new(optcheck.Scratch)), nil
+}

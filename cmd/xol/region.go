@@ -1,0 +1,286 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"xol/classify"
+	"xol/decode"
+	"xol/detour"
+	"xol/image"
+	"xol/place"
+)
+
+// region is what the jump at a probed address replaces, or would if it might.
+type region struct {
+	answer   *answer
+	start    uint64
+	end      uint64 // behind the last byte that the jump's room takes
+	insts    []decode.Inst
+	landings place.Landings // in [start, end)
+	detour   *detourBuffer  // nil where the breakpoint stays
+}
+
+// detourBuffer is the buffer that the jump would lead to.
+type detourBuffer struct {
+	at, callback uint64
+	jump, code   []byte
+	parts        detour.Parts
+	stack        int
+}
+
+// findRegion returns the region of the first profile that allows the jump, else
+// of the first that allows the probe; nil where none does.
+func (e *explanation) findRegion() (*region, error) {
+	var chosen *answer
+	for i := range e.answers {
+		a := &e.answers[i]
+		if a.verdict.OK() && a.profile() != classify.Uprobe612 && (chosen == nil || a.jump.OK() && !chosen.jump.OK()) {
+			chosen = a
+		}
+	}
+	if chosen == nil {
+		return nil, nil
+	}
+	r := &region{answer: chosen, start: chosen.target(e.addr)}
+	r.take()
+	all, err := chosen.file.Landings(chosen.result)
+	if err != nil {
+		return nil, err
+	}
+	r.landings = all.Within(r.start, r.end)
+	if chosen.jump.OK() {
+		r.detour, err = r.plan()
+	}
+	return r, err
+}
+
+// take chooses the instructions that cover the jump.
+func (r *region) take() {
+	need := uint64(r.answer.file.ISA.JumpLen())
+	insts := r.answer.result.Insts
+	i := decode.From(insts, r.start)
+	j := i
+	for j < len(insts) && insts[j].Addr < r.start+need {
+		j++
+	}
+	r.insts = insts[i:j]
+	r.end = max(r.start+uint64(r.answer.jump.Region), r.insts[len(r.insts)-1].Next())
+}
+
+// plan fills the detour buffer for an address behind the text.
+func (r *region) plan() (*detourBuffer, error) {
+	isa := r.answer.file.ISA
+	moved := r.insts
+	for i := range moved {
+		if moved[i].Addr-r.start >= uint64(r.answer.jump.Moved) {
+			moved = moved[:i]
+			break
+		}
+	}
+	d := &detourBuffer{at: r.answer.file.slotPage()}
+	d.callback = d.at + callbackDistance
+	var plan detour.Plan
+	kind := r.answer.file.Image.Kind()
+	opt := detour.Options{Kernel: kind == image.KindKernel || kind == image.KindModule, Callback: d.callback}
+	if err := isa.PlanDetour(&plan, moved, opt); err != nil {
+		return nil, err
+	}
+	code := make([]byte, plan.Max)
+	n, err := isa.EncodeDetour(code, &plan, d.at)
+	if err != nil {
+		return nil, err
+	}
+	d.code, d.parts, d.stack = code[:n], plan.Parts, plan.Stack
+	d.jump, err = isa.JumpTo(r.start, d.at)
+	return d, err
+}
+
+// callbackDistance is how far behind the buffer the callback is shown.
+const callbackDistance = 1 << 12
+
+// write writes the picture of the region, who lands there, and the buffer.
+func (r *region) write(t *table) {
+	t.end()
+	t.left(0, fmt.Sprintf("region (%s, %d bytes at %s)", r.answer.profile(), r.end-r.start, r.answer.placeOf(r.start)), bold)
+	t.end()
+	r.picture(t)
+	r.lands(t)
+	if r.detour != nil {
+		r.detour.write(t, r.answer.file)
+	}
+}
+
+// cell is the width of one byte in the picture.
+const cell = 3
+
+// picture draws the bytes, the instructions they belong to, and what the words
+// for the parts of the region mean.
+func (r *region) picture(t *table) {
+	n := int(r.end - r.start)
+	need := min(r.answer.file.ISA.JumpLen(), n)
+	var bytes, bounds strings.Builder
+	for i := range r.insts {
+		inst := &r.insts[i]
+		fmt.Fprintf(&bytes, "% x ", inst.Bytes())
+		bounds.WriteString(bracket(int(inst.Len), ""))
+	}
+	row := func(picture, text string, st style) {
+		t.left(len(gap), "", plain)
+		t.left(cell*n, picture, st)
+		t.left(0, text, plain)
+		t.end()
+	}
+	row("▼", "insertion address", bold)
+	row(bytes.String(), "", plain)
+	row(bounds.String(), "instructions", dim)
+	if r.detour != nil {
+		row(fmt.Sprintf("% x", r.detour.jump), "the jump", green)
+	}
+	row(bracket(n, "="), "detoured region: these instructions run in the detour buffer", cyan)
+	row(strings.Repeat(" ", cell)+bracket(max(need-1, 1), "-"), "jump target prohibition region: nobody may land here", yellow)
+}
+
+// bracket draws n bytes as one.
+func bracket(n int, line string) string {
+	fill := " "
+	if line != "" {
+		fill = line
+	}
+	return "[" + strings.Repeat(fill, cell*n-3) + "] "
+}
+
+// lands writes who can land in the region.
+func (r *region) lands(t *table) {
+	row := func(text string, st style) {
+		t.left(len(gap), "", plain)
+		t.left(0, text, st)
+		t.end()
+	}
+	if len(r.landings) == 0 {
+		row("nobody is known to land here", plain)
+	}
+	for _, l := range r.landings {
+		st := red
+		if l.Addr == r.start {
+			st = plain
+		}
+		text := fmt.Sprintf("+%d  %s", l.Addr-r.start, landingPhrases[l.Kind])
+		if l.From != 0 && l.From != l.Addr {
+			text += ": " + r.answer.describe(l.From)
+		}
+		row(text, st)
+	}
+}
+
+// landingPhrases say who lands.
+var landingPhrases = [place.LandingKinds]string{
+	place.LandBranch:     "a branch goes here",
+	place.LandSwitch:     "an entry of a jump table leads here",
+	place.LandReturn:     "a call returns here",
+	place.LandEntry:      "the program starts here",
+	place.LandSymbol:     "a symbol names this",
+	place.LandLocalEntry: "the function's local entry point",
+	place.LandPointer:    "data holds this address",
+	place.LandTaken:      "an instruction forms this address",
+	place.LandExFixup:    "a handled fault continues here",
+	place.LandUnwind:     "an exception is caught here",
+	place.LandJumpLabel:  "a jump label goes here when it is enabled",
+	place.LandIndirect:   "marked as a target of indirect branches",
+}
+
+// write writes the buffer, part by part.
+func (d *detourBuffer) write(t *table, file *analyzedFile) {
+	t.end()
+	t.left(0, fmt.Sprintf("detour buffer (if it stood at %#x: %d bytes; stack: %d bytes)", d.at, len(d.code), d.stack), bold)
+	t.end()
+	for _, part := range d.sections() {
+		t.left(len(gap), "", plain)
+		t.left(0, part.title, cyan)
+		t.end()
+		for _, inst := range decode.Sweep(file.ISA, nil, d.code[part.from:part.to], d.at+uint64(part.from)) {
+			t.left(len(gap)*2, "", plain)
+			t.right(len("+0x000"), fmt.Sprintf("+0x%x", inst.Addr-d.at), dim)
+			t.left(textWidth/2, fmt.Sprintf("% x", inst.Bytes()), dim)
+			t.left(0, d.text(file, &inst), plain)
+			t.end()
+		}
+	}
+}
+
+// text returns an instruction of the buffer, whose only address without a name
+// in the file is the callback.
+func (d *detourBuffer) text(file *analyzedFile, inst *decode.Inst) string {
+	if inst.Has(decode.Invalid) {
+		return "(data)"
+	}
+	return file.ISA.Text(inst, func(addr uint64) (string, uint64) {
+		if addr == d.callback {
+			return "callback", addr
+		}
+		return file.Image.Symbolize(addr)
+	})
+}
+
+// detourSection is a part of a detour buffer, in bytes from its start.
+type detourSection struct {
+	title    string
+	from, to int
+}
+
+func (d *detourBuffer) sections() []detourSection {
+	p := &d.parts
+	list := []detourSection{
+		{"save the registers, pass probe and registers", 0, p.Call},
+		{"call the handlers' entry", p.Call, p.Restore},
+		{"restore the registers", p.Restore, p.Moved},
+		{"the moved instructions", p.Moved, p.Back},
+		{"jump back", p.Back, p.End},
+	}
+	return list
+}
+
+// The JSON form of a region.
+type (
+	regionJSON struct {
+		Profile  string        `json:"profile"`
+		Addr     address       `json:"addr"`
+		Len      int           `json:"len"`
+		Insts    []int         `json:"insts"` // their lengths
+		Landings []landingJSON `json:"landings"`
+		Detour   *detourJSON   `json:"detour,omitempty"`
+	}
+	landingJSON struct {
+		Addr address  `json:"addr"`
+		Kind string   `json:"kind"`
+		From *address `json:"from,omitempty"`
+	}
+	detourJSON struct {
+		Addr     address  `json:"addr"`
+		Callback address  `json:"callback"`
+		Jump     string   `json:"jump"`
+		Bytes    string   `json:"bytes"`
+		Moved    int      `json:"moved"` // offset of the moved instructions
+		Back     int      `json:"back"`  // offset of the jump back
+		Stack    int      `json:"stack"` // bytes
+		Text     []string `json:"text"`
+	}
+)
+
+func (r *region) json() *regionJSON {
+	j := &regionJSON{Profile: r.answer.profile(), Addr: address(r.start), Len: int(r.end - r.start), Landings: []landingJSON{}}
+	for i := range r.insts {
+		j.Insts = append(j.Insts, int(r.insts[i].Len))
+	}
+	for _, l := range r.landings {
+		j.Landings = append(j.Landings, landingJSON{address(l.Addr), l.Kind.String(), known(l.From)})
+	}
+	if d := r.detour; d != nil {
+		j.Detour = &detourJSON{Addr: address(d.at), Callback: address(d.callback), Jump: fmt.Sprintf("%x", d.jump),
+			Bytes: fmt.Sprintf("%x", d.code), Moved: d.parts.Moved, Back: d.parts.Back, Stack: d.stack}
+		for _, inst := range decode.Sweep(r.answer.file.ISA, nil, d.code, d.at) {
+			j.Detour.Text = append(j.Detour.Text, d.text(r.answer.file, &inst))
+		}
+	}
+	return j
+}
