@@ -12,8 +12,8 @@ import (
 	"xol/relocate"
 )
 
-// ErrShort: the instructions have fewer bytes than the jump that would replace
-// them.
+// ErrShort: the instructions, and what is dead behind them, have fewer bytes
+// than the jump that would replace them.
 var ErrShort = errors.New("instructions shorter than the jump")
 
 // Options are what the caller chooses.
@@ -35,6 +35,9 @@ type Options struct {
 	// exception leaves there. On amd64 that is one behind the probed address,
 	// as handlers on Linux see it; elsewhere it is that address anyway.
 	TrapIP bool
+	// Dead is the number of bytes behind the instructions that the jump may
+	// overwrite because nobody executes them (see optcheck.Verdict.Moved).
+	Dead uint64
 	// Move says how the instructions are moved. Form, Back, Kernel and Reenter
 	// are set by PlanDetour.
 	Move relocate.Options

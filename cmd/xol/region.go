@@ -17,6 +17,7 @@ type region struct {
 	start    uint64
 	end      uint64 // behind the last byte that the jump's room takes
 	insts    []decode.Inst
+	dead     uint64         // bytes at the end that nobody executes
 	landings place.Landings // in [start, end)
 	detour   *detourBuffer  // nil where the breakpoint stays
 }
@@ -66,23 +67,21 @@ func (r *region) take() {
 	}
 	r.insts = insts[i:j]
 	r.end = max(r.start+uint64(r.answer.jump.Region), r.insts[len(r.insts)-1].Next())
+	if moved := r.start + uint64(r.answer.jump.Moved); r.answer.jump.OK() && moved < r.end {
+		r.dead = r.end - moved
+	}
 }
 
 // plan fills the detour buffer for an address behind the text.
 func (r *region) plan() (*detourBuffer, error) {
 	isa := r.answer.file.ISA
-	moved := r.insts
-	for i := range moved {
-		if moved[i].Addr-r.start >= uint64(r.answer.jump.Moved) {
-			moved = moved[:i]
-			break
-		}
-	}
+	moved := r.insts[:decode.From(r.insts, r.end-r.dead)]
 	d := &detourBuffer{at: r.answer.file.slotPage()}
 	d.callback = d.at + callbackDistance
 	var plan detour.Plan
 	kind := r.answer.file.Image.Kind()
-	opt := detour.Options{Kernel: kind == image.KindKernel || kind == image.KindModule, Callback: d.callback}
+	opt := detour.Options{Kernel: kind == image.KindKernel || kind == image.KindModule, Callback: d.callback,
+		Dead: r.dead}
 	if err := isa.PlanDetour(&plan, moved, opt); err != nil {
 		return nil, err
 	}
@@ -123,7 +122,10 @@ func (r *region) picture(t *table) {
 	for i := range r.insts {
 		inst := &r.insts[i]
 		fmt.Fprintf(&bytes, "% x ", inst.Bytes())
-		bounds.WriteString(bracket(int(inst.Len), ""))
+		bounds.WriteString(bracket(int(inst.Len), " "))
+	}
+	if padding := int(r.end - r.insts[len(r.insts)-1].Next()); padding > 0 {
+		bytes.WriteString(strings.Repeat(".. ", padding))
 	}
 	row := func(picture, text string, st style) {
 		t.left(len(gap), "", plain)
@@ -138,17 +140,15 @@ func (r *region) picture(t *table) {
 		row(fmt.Sprintf("% x", r.detour.jump), "the jump", green)
 	}
 	row(bracket(n, "="), "detoured region: these instructions run in the detour buffer", cyan)
+	if r.dead > 0 {
+		dead := int(r.dead)
+		row(strings.Repeat(" ", cell*(n-dead))+bracket(dead, "x"), "dead: nobody executes these, so that they are not moved", dim)
+	}
 	row(strings.Repeat(" ", cell)+bracket(max(need-1, 1), "-"), "jump target prohibition region: nobody may land here", yellow)
 }
 
 // bracket draws n bytes as one.
-func bracket(n int, line string) string {
-	fill := " "
-	if line != "" {
-		fill = line
-	}
-	return "[" + strings.Repeat(fill, cell*n-3) + "] "
-}
+func bracket(n int, fill string) string { return "[" + strings.Repeat(fill, cell*n-3) + "] " }
 
 // lands writes who can land in the region.
 func (r *region) lands(t *table) {
