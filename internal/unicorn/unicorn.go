@@ -234,7 +234,7 @@ func NewRegisters(ids []int32) *Registers {
 
 // Free frees the memory.
 func (r *Registers) Free() {
-	C.free(unsafe.Pointer(&r.values[0]))
+	C.free(unsafe.Pointer(unsafe.SliceData(r.values)))
 	C.free(unsafe.Pointer(r.regs.values))
 	C.free(unsafe.Pointer(r.regs.ids))
 	C.free(unsafe.Pointer(r.regs))

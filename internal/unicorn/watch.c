@@ -8,7 +8,7 @@ enum {
 	page_bits = 12,
 	page_size = 1 << page_bits,
 	longest_instruction = 15,
-	most_bytes = 0xffff,
+	longest_block = page_size + longest_instruction,
 };
 
 // What is known of the blocks that start in a page of code, and of the
@@ -93,7 +93,7 @@ static size_t offset(const struct xol_watch *w, uint64_t address)
 	return address % page_size / w->align;
 }
 
-bool xol_watch_allow(struct xol_watch *w, uint64_t address, const uint8_t *lengths, size_t count)
+bool xol_watch_allow(struct xol_watch *w, uint64_t address, uint64_t size, const uint8_t *lengths, size_t count)
 {
 	struct xol_page *p = make(w, address);
 	size_t bytes = 0;
@@ -105,8 +105,10 @@ bool xol_watch_allow(struct xol_watch *w, uint64_t address, const uint8_t *lengt
 			p->lengths[offset(w, address + bytes)] = lengths[i];
 		bytes += lengths[i];
 	}
-	if (bytes > most_bytes)
-		bytes = most_bytes;
+	if (bytes < size)
+		bytes = size;
+	if (bytes > longest_block)
+		bytes = longest_block;
 	p->blocks[offset(w, address)].bytes = bytes;
 	p->blocks[offset(w, address)].instructions = count;
 	if (p->longest < bytes)
@@ -156,7 +158,9 @@ static void on_block(uc_engine *uc, uint64_t address, uint32_t size, void *data)
 	if (w->off || w->stop->kind != XOL_STOP_NONE)
 		return;
 	p = find(w, address);
-	if (!p || p->blocks[i].bytes == 0 || p->blocks[i].bytes < size)
+	if (size > longest_block) // the engine does not know it
+		size = 1;
+	if (!p || p->blocks[i].bytes < size)
 		stop_at(uc, w, XOL_STOP_BLOCK, address, size);
 }
 

@@ -36,10 +36,11 @@ func (e *Engine) Watch(align int, everyInstruction bool) error {
 	return nil
 }
 
-// Allow lets the block at addr run that consists of instructions of these
-// lengths.
-func (e *Engine) Allow(addr uint64, lengths []uint8) error {
-	if !C.xol_watch_allow(e.watch, C.uint64_t(addr), (*C.uint8_t)(unsafe.SliceData(lengths)), C.size_t(len(lengths))) {
+// Allow lets the block at addr run, which is size bytes long to the engine and
+// starts with instructions of these lengths. Where a refused one follows, they
+// end in front of it.
+func (e *Engine) Allow(addr, size uint64, lengths []uint8) error {
+	if !C.xol_watch_allow(e.watch, C.uint64_t(addr), C.uint64_t(size), (*C.uint8_t)(unsafe.SliceData(lengths)), C.size_t(len(lengths))) {
 		return errMemory
 	}
 	return nil

@@ -33,9 +33,10 @@ struct xol_watch {
 uc_err xol_watch_open(uc_engine *uc, struct xol_watch *w, bool every_instruction);
 void xol_watch_close(struct xol_watch *w);
 
-// Notes that the block at address, which has the instructions of these lengths,
-// may run.
-bool xol_watch_allow(struct xol_watch *w, uint64_t address, const uint8_t *lengths, size_t count);
+// Notes that the block at address may run, size bytes long as the engine has it.
+// The lengths are those of its instructions as far as they are to be counted.
+bool xol_watch_allow(struct xol_watch *w, uint64_t address, uint64_t size, const uint8_t *lengths,
+		     size_t count);
 
 // Forgets the blocks that have bytes in [begin, end).
 void xol_watch_forget(struct xol_watch *w, uint64_t begin, uint64_t end);

@@ -1,0 +1,102 @@
+//go:build unicorn
+
+package guest
+
+import "fmt"
+
+// Function is where a function of the guest starts, and what its descriptor
+// holds, where the ABI has descriptors.
+type Function struct {
+	Entry    uint64
+	TOC, Env uint64 // of an ELFv1 descriptor
+}
+
+// target is what is true of one ISA only.
+type target struct {
+	args   []int // registers of the integer arguments
+	result int
+	entry  int // register that holds the function's address, negative where none does
+	link   int // register of the return address, negative where it is on the stack
+	toc    int // registers of a descriptor's contents; 0 where there are none
+	env    int
+
+	redZone uint64 // bytes below the stack pointer that the caller may use
+	frame   uint64 // bytes above it that belong to the called function
+	skew    uint64 // what the stack pointer is off its alignment of 16, at entry
+
+	// reset holds values that registers have at the start, besides those that
+	// the File says are always set.
+	reset map[int]uint64
+	// trap makes an event of the engine's number of an exception, and sets the
+	// registers to what the architecture gives the handler.
+	trap func(c *CPU, number uint32) Event
+	// step switches the exception behind every instruction on or off.
+	step func(c *CPU, on bool) error
+	// test is code for a start-up test.
+	test testCode
+}
+
+var targets = map[string]target{
+	"amd64":   amd64Target,
+	"arm64":   arm64Target,
+	"ppc64":   ppc64Target,
+	"ppc64le": ppc64Target,
+}
+
+// Call has the CPU call f with integer arguments when it runs next; it is then
+// Running until the function returns. The function's frame is below the stack
+// pointer: a call in the midst of something else disturbs nothing but the
+// registers.
+func (c *CPU) Call(f Function, args ...uint64) error {
+	t := &c.m.target
+	if len(args) > len(t.args) {
+		return fmt.Errorf("guest: %d arguments, want %d at most", len(args), len(t.args))
+	}
+	for i, v := range args {
+		c.SetReg(t.args[i], v)
+	}
+	sp := (c.Reg(c.m.File.SP)-t.redZone-t.frame)&^15 - t.skew
+	if t.link >= 0 {
+		c.SetReg(t.link, ExitAddress)
+	} else if err := c.m.WriteWord(sp, ExitAddress); err != nil {
+		return err
+	}
+	c.SetReg(c.m.File.SP, sp)
+	if t.entry >= 0 {
+		c.SetReg(t.entry, f.Entry)
+	}
+	if f.TOC != 0 {
+		c.SetReg(t.toc, f.TOC)
+		c.SetReg(t.env, f.Env)
+	}
+	c.engine.Jumped(ExitAddress)
+	c.SetPC(f.Entry)
+	c.Running = true
+	return nil
+}
+
+// Result returns what a function that has returned returned.
+func (c *CPU) Result() uint64 { return c.Reg(c.m.target.result) }
+
+// CallAndRun calls f, runs this CPU alone until it returns, and returns the
+// result. Any other event, or the end of the budget, is an *UnexpectedError.
+// The stack pointer is what it was.
+func (c *CPU) CallAndRun(budget int, f Function, args ...uint64) (uint64, error) {
+	sp := c.Reg(c.m.File.SP)
+	if err := c.Call(f, args...); err != nil {
+		return 0, err
+	}
+	ev, err := c.Run(budget)
+	if err != nil {
+		return 0, err
+	}
+	if ev.Kind != EventReturned {
+		return 0, c.m.Unexpected(ev)
+	}
+	c.SetReg(c.m.File.SP, sp)
+	return c.Result(), nil
+}
+
+// SingleStep has an EventStep follow every instruction, by the exception that
+// the ISA has for it, or no longer. It returns ErrNoStep where there is none.
+func (c *CPU) SingleStep(on bool) error { return c.m.target.step(c, on) }

@@ -1,0 +1,344 @@
+//go:build unicorn
+
+package guest
+
+import (
+	"errors"
+	"fmt"
+
+	"xol/internal/emulator"
+	"xol/internal/unicorn"
+	"xol/machine"
+)
+
+// CPU is one of a machine's CPUs.
+type CPU struct {
+	Index   int
+	Running bool // takes part in Machine.Run; Call sets it, and a return clears it
+
+	m      *Machine
+	engine *unicorn.Engine
+	state  machine.State
+	core   registerSet // read at every stop
+	wide   registerSet // read where they are asked for
+	hidden *emulator.Hidden
+	fault  struct { // the last access that no page allowed
+		seen   bool
+		page   uint64
+		access Access
+	}
+	lengths []uint8
+	err     error // that registers could not be reached
+}
+
+// registerSet is a part of the registers that the engine shows.
+type registerSet struct {
+	links   []emulator.Link
+	regs    *unicorn.Registers
+	loaded  bool // into the state
+	changed bool // in the state only
+}
+
+func newSet(links []emulator.Link) registerSet {
+	ids := make([]int32, len(links))
+	for i, l := range links {
+		ids[i] = l.ID
+	}
+	return registerSet{links: links, regs: unicorn.NewRegisters(ids), loaded: true, changed: true}
+}
+
+// isCore reports whether a register is in a trap's frame on every ISA.
+func isCore(k machine.Kind) bool {
+	switch k {
+	case machine.General, machine.StackPointer, machine.PC, machine.Flags:
+		return true
+	}
+	return false
+}
+
+func (m *Machine) openCPU(index int) (*CPU, error) {
+	c := &CPU{Index: index, m: m, state: m.File.NewState()}
+	var err error
+	c.engine, err = unicorn.Open(m.model.Arch, func(va uint64, a unicorn.Access) (uint64, unicorn.Perm, bool) {
+		pa, perm, ok := m.memory.translate(va, a)
+		if !ok {
+			c.fault.seen, c.fault.page, c.fault.access = true, va, a
+		}
+		return pa, perm, ok
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.split()
+	c.hidden = m.model.NewHidden(m.File)
+	if err := c.prepare(); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}
+
+// split divides the registers, and gives those that must have one a value.
+func (c *CPU) split() {
+	var core, wide []emulator.Link
+	for _, l := range c.m.model.Links {
+		if isCore(c.m.File.Registers[l.Index].Kind) {
+			core = append(core, l)
+		} else {
+			wide = append(wide, l)
+		}
+	}
+	c.core, c.wide = newSet(core), newSet(wide)
+	for i, r := range c.m.File.Registers {
+		if r.Set != 0 {
+			c.m.File.SetWord(c.state, i, r.Set)
+		}
+	}
+	for i, v := range c.m.target.reset {
+		c.m.File.SetWord(c.state, i, v)
+	}
+}
+
+// prepare sets what no program sees, and shows the engine the memory there is.
+func (c *CPU) prepare() error {
+	if err := c.engine.Watch(c.m.ISA.Align(), c.m.opt.Exact); err != nil {
+		return err
+	}
+	c.engine.Trace(c.m.opt.Trace != nil)
+	var ids []int32
+	for _, k := range c.m.model.Constants {
+		ids = append(ids, k.ID)
+	}
+	regs := unicorn.NewRegisters(ids)
+	defer regs.Free()
+	for i, k := range c.m.model.Constants {
+		*regs.Word(i) = k.Value
+	}
+	if err := c.engine.Write(regs); err != nil {
+		return err
+	}
+	for i, chunk := range c.m.memory.chunks {
+		if err := c.engine.Map(uint64(i)*chunkSize, chunk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *CPU) close() error {
+	if c.hidden != nil {
+		c.hidden.Free()
+	}
+	c.core.regs.Free()
+	c.wide.regs.Free()
+	return c.engine.Close()
+}
+
+// Reg returns the low 64 bits of register i of the machine's File.
+func (c *CPU) Reg(i int) uint64 {
+	if !isCore(c.m.File.Registers[i].Kind) {
+		c.load()
+	}
+	return c.m.File.Word(c.state, i)
+}
+
+// SetReg sets the low 64 bits of register i.
+func (c *CPU) SetReg(i int, v uint64) {
+	if isCore(c.m.File.Registers[i].Kind) {
+		c.core.changed = true
+	} else {
+		c.load()
+		c.wide.changed = true
+	}
+	c.m.File.SetWord(c.state, i, v)
+}
+
+// PC returns the address of the next instruction.
+func (c *CPU) PC() uint64 { return c.m.File.Word(c.state, c.m.File.PC) }
+
+// SetPC has the CPU go on at addr.
+func (c *CPU) SetPC(addr uint64) { c.m.File.SetWord(c.state, c.m.File.PC, addr) }
+
+// Save copies all registers to dst, which has the size of the File.
+func (c *CPU) Save(dst machine.State) {
+	c.load()
+	copy(dst, c.state)
+}
+
+// Restore sets all registers from src.
+func (c *CPU) Restore(src machine.State) {
+	copy(c.state, src)
+	c.core.changed, c.wide.changed, c.wide.loaded = true, true, true
+}
+
+// SaveCore and RestoreCore are Save and Restore of the registers in a trap's
+// frame only: general ones, stack pointer, program counter and flags. They are
+// several times as fast.
+func (c *CPU) SaveCore(dst machine.State) { copy(dst, c.state) }
+
+// RestoreCore sets them from what SaveCore saved.
+func (c *CPU) RestoreCore(src machine.State) {
+	for _, l := range c.core.links {
+		copy(c.m.File.Bytes(c.state, l.Index), c.m.File.Bytes(src, l.Index))
+	}
+	c.core.changed = true
+}
+
+// load reads the registers that are not read at every stop.
+func (c *CPU) load() {
+	if c.wide.loaded || c.err != nil {
+		return
+	}
+	c.wide.loaded = true
+	if c.err = c.engine.Read(c.wide.regs); c.err != nil {
+		return
+	}
+	c.get(&c.wide)
+	if c.hidden != nil {
+		c.err = c.hidden.Store(c.engine, c.hiddenData(), c.state)
+		c.core.changed = true // the code that does it uses some
+	}
+}
+
+func (c *CPU) hiddenData() []byte { return c.m.memory.pages[emulator.HiddenData].mem }
+
+// store sets the registers that load reads.
+func (c *CPU) store() error {
+	c.put(&c.wide)
+	if err := c.engine.Write(c.wide.regs); err != nil {
+		return err
+	}
+	c.wide.changed = false
+	if c.hidden == nil {
+		return nil
+	}
+	c.core.changed = true
+	return c.hidden.Load(c.engine, c.hiddenData(), c.state)
+}
+
+func (c *CPU) get(s *registerSet) {
+	for i, l := range s.links {
+		copy(c.m.File.Bytes(c.state, l.Index), s.regs.Bytes(i)[:l.Size])
+	}
+}
+
+func (c *CPU) put(s *registerSet) {
+	for i, l := range s.links {
+		value := s.regs.Bytes(i)
+		clear(value[:])
+		copy(value[:l.Size], c.m.File.Bytes(c.state, l.Index))
+	}
+}
+
+// Run runs this CPU alone until it has an event or budget instructions ran.
+func (c *CPU) Run(budget int) (Event, error) {
+	_, ev, err := c.run(budget)
+	return ev, err
+}
+
+// run returns how many instructions ran as well.
+func (c *CPU) run(budget int) (int, Event, error) {
+	left := uint64(budget)
+	for {
+		stop, number, err := c.resume(left)
+		if err != nil && !isExecution(err) {
+			return 0, Event{}, err
+		}
+		left = c.engine.Budget()
+		ev, done, failed := c.stopped(stop, number, err)
+		if done || failed != nil {
+			c.report()
+			return budget - int(left), ev, failed
+		}
+	}
+}
+
+// isExecution reports whether an error of the engine is one of the program.
+func isExecution(err error) bool { return err == unicorn.ErrInvalid || err == unicorn.ErrException }
+
+func (c *CPU) resume(budget uint64) (unicorn.Stop, uint32, error) {
+	if c.err != nil {
+		return 0, 0, c.err
+	}
+	if c.wide.changed {
+		if err := c.store(); err != nil {
+			return 0, 0, err
+		}
+	}
+	pc, write := c.PC(), c.core.changed
+	if write {
+		c.put(&c.core)
+	}
+	c.fault.seen = false
+	stop, number, err := c.engine.Go(c.core.regs, write, pc, budget)
+	c.get(&c.core)
+	c.core.changed, c.wide.loaded = false, false
+	return stop, number, err
+}
+
+// stopped turns a stop of the engine into an event, or prepares to go on.
+func (c *CPU) stopped(stop unicorn.Stop, number uint32, err error) (ev Event, done bool, failed error) {
+	pc := c.PC()
+	switch {
+	case stop == unicorn.StopBlock:
+		return c.allow(c.engine.Block())
+	case stop == unicorn.StopRefused:
+		_, _, r := c.m.check(pc, 1, c.lengths)
+		return r.event(), true, nil
+	case stop == unicorn.StopTransfers:
+		c.report()
+		return Event{}, false, nil
+	case stop == unicorn.StopSteps:
+		return Event{Kind: EventBudget, Addr: pc}, true, nil
+	case stop == unicorn.StopTrap:
+		return c.m.target.trap(c, number), true, nil
+	case stop == unicorn.StopSyscall:
+		return Event{Kind: EventSyscall, Addr: pc}, true, nil
+	case stop == unicorn.StopInvalid || err == unicorn.ErrInvalid:
+		return Event{Kind: EventUndefined, Addr: pc}, true, nil
+	case err != nil && !c.fault.seen:
+		return Event{Kind: EventException, Addr: pc}, true, nil
+	case err != nil:
+		return Event{Kind: EventFault, Addr: pc, Access: c.fault.access, Page: c.fault.page}, true, nil
+	case pc == ExitAddress:
+		c.Running = false
+		return Event{Kind: EventReturned, Addr: pc}, true, nil
+	}
+	return Event{Kind: EventHalt, Addr: pc}, true, nil
+}
+
+// allow lets a block run, up to what must not.
+func (c *CPU) allow(addr, size uint64) (ev Event, done bool, err error) {
+	lengths, bad, r := c.m.check(addr, size, c.lengths)
+	c.lengths = lengths
+	if bad == 0 {
+		return r.event(), true, nil
+	}
+	if bad > 0 {
+		if err := c.engine.Refuse(r.inst.Addr); err != nil {
+			return Event{}, false, err
+		}
+	}
+	return Event{}, false, c.engine.Allow(addr, size, lengths)
+}
+
+func (r *refusal) event() Event {
+	return Event{Kind: r.kind, Addr: r.inst.Addr, Inst: r.inst, Reason: r.reason}
+}
+
+// report hands the recorded transfers on.
+func (c *CPU) report() {
+	if c.m.opt.Trace == nil {
+		return
+	}
+	for _, t := range c.engine.Transfers() {
+		c.m.opt.Trace(c.Index, t.From, t.To)
+	}
+}
+
+// expect returns an error unless ev is of kind k, at addr.
+func (c *CPU) expect(ev Event, k EventKind, addr uint64) error {
+	if ev.Kind != k || ev.Addr != addr {
+		return fmt.Errorf("%v at %#x, want %v at %#x", ev.Kind, ev.Addr, k, addr)
+	}
+	return nil
+}

@@ -1,0 +1,254 @@
+//go:build unicorn
+
+// Package guest is a machine that runs programs: CPUs of any supported ISA that
+// share one memory, on the Unicorn engine. CPUs take turns on the caller's
+// thread, in an order that only the seed decides; each runs until something
+// happens that the host has to see. What the engine runs wrongly is stopped
+// before it executes.
+//
+// A Machine and all that belongs to it is used by one goroutine at a time.
+package guest
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"xol/arch"
+	"xol/decode"
+	"xol/internal/emulator"
+	"xol/internal/unicorn"
+	"xol/machine"
+)
+
+// Options say what a Machine is like.
+type Options struct {
+	ISA  arch.ISA
+	CPUs int // 1 where it is 0
+	// Exact has instructions counted one by one: budgets and turns end in
+	// front of any instruction. Else they end where blocks do, and code runs
+	// several times as fast.
+	Exact bool
+	// Turn is the greatest number of instructions that a CPU runs while
+	// others wait; 50 where it is 0.
+	Turn int
+	// Seed decides whose turn it is, and how long.
+	Seed uint64
+	// Trace, where it is not nil, is called with every executed transfer of
+	// control that is not to the next instruction, in order. It needs Exact.
+	Trace func(cpu int, from, to uint64)
+}
+
+// Machine is a machine.
+type Machine struct {
+	ISA   arch.ISA
+	File  *machine.File
+	Order binary.ByteOrder // of data
+	CPUs  []*CPU
+
+	opt    Options
+	model  emulator.Model
+	target target
+	memory memory
+	random *rand.PCG
+}
+
+const (
+	defaultTurn = 50
+	stackSize   = 256 << 10
+	stackTop    = 0x7e00_0000_0000 // of the first CPU; the others' are below
+	stackStep   = 1 << 30
+)
+
+var errTrace = errors.New("guest: a trace needs instructions that are counted one by one")
+
+// Open returns a machine whose CPUs have stacks and nothing to run.
+func Open(opt Options) (*Machine, error) {
+	opt.CPUs = max(opt.CPUs, 1)
+	if opt.Turn == 0 {
+		opt.Turn = defaultTurn
+	}
+	if opt.Trace != nil && !opt.Exact {
+		return nil, errTrace
+	}
+	m := &Machine{
+		ISA: opt.ISA, File: opt.ISA.Registers(), Order: binary.LittleEndian, opt: opt,
+		memory: memory{pages: map[uint64]*page{}},
+		random: rand.NewPCG(opt.Seed, 0),
+	}
+	if opt.ISA.Name() == "ppc64" {
+		m.Order = binary.BigEndian
+	}
+	var err error
+	if m.model, err = emulator.ModelOf(opt.ISA.Name(), m.File); err != nil {
+		return nil, err
+	}
+	m.target = targets[opt.ISA.Name()]
+	if err := m.start(); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+// start opens the CPUs, and shows that they work.
+func (m *Machine) start() error {
+	for i := range m.opt.CPUs {
+		c, err := m.openCPU(i)
+		if err != nil {
+			return err
+		}
+		m.CPUs = append(m.CPUs, c)
+	}
+	if err := m.mapHidden(); err != nil {
+		return err
+	}
+	for _, c := range m.CPUs {
+		top := stackTop - uint64(c.Index)*stackStep
+		if err := m.Map(top-stackSize, stackSize, Read|Write); err != nil {
+			return err
+		}
+		c.SetReg(m.File.SP, top)
+		if err := c.test(); err != nil {
+			return fmt.Errorf("guest: CPU %d of %s does not work: %w", c.Index, m.ISA.Name(), err)
+		}
+	}
+	return nil
+}
+
+// mapHidden maps what reaches the registers that the engine hides.
+func (m *Machine) mapHidden() error {
+	hidden := m.CPUs[0].hidden
+	if hidden == nil {
+		return nil
+	}
+	if err := m.Map(emulator.HiddenCode, PageSize, Read|Exec); err != nil {
+		return err
+	}
+	if err := m.Map(emulator.HiddenData, PageSize, Read|Write); err != nil {
+		return err
+	}
+	return m.Write(emulator.HiddenCode, hidden.Code)
+}
+
+// Close frees the machine.
+func (m *Machine) Close() error {
+	var errs []error
+	for _, c := range m.CPUs {
+		errs = append(errs, c.close())
+	}
+	m.CPUs = nil
+	return errors.Join(append(errs, m.memory.close())...)
+}
+
+// Run has the CPUs that are Running take turns, until one of them has an event
+// or budget instructions ran. The CPU is nil where the budget is used up, or no
+// CPU is running.
+func (m *Machine) Run(budget int) (*CPU, Event, error) {
+	for budget > 0 {
+		c, others := m.next()
+		if c == nil {
+			break
+		}
+		turn := budget
+		if others {
+			turn = min(budget, 1+int(m.random.Uint64()%uint64(m.opt.Turn)))
+		}
+		ran, event, err := c.run(turn)
+		if err != nil || event.Kind != EventBudget {
+			return c, event, err
+		}
+		budget -= max(ran, 1)
+	}
+	return nil, Event{}, nil
+}
+
+// next picks a running CPU, and says whether there are others.
+func (m *Machine) next() (c *CPU, others bool) {
+	n := 0
+	for _, c := range m.CPUs {
+		if c.Running {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil, false
+	}
+	pick := int(m.random.Uint64() % uint64(n))
+	for _, c := range m.CPUs {
+		if c.Running {
+			if pick == 0 {
+				return c, n > 1
+			}
+			pick--
+		}
+	}
+	return nil, false
+}
+
+// check looks at a block of code that is about to run for the first time. The
+// lengths are those of its instructions; what must not run is at index bad, if
+// it is not negative.
+func (m *Machine) check(addr, size uint64, lengths []uint8) ([]uint8, int, refusal) {
+	var code [maxBlock]byte
+	have := m.readSome(code[:min(size+decode.MaxLen, maxBlock)], addr)
+	size = min(size, uint64(have))
+	lengths = lengths[:0]
+	for at := uint64(0); at < size; {
+		var r refusal
+		err := m.ISA.Decode(&r.inst, code[at:have], addr+at)
+		switch {
+		case errors.Is(err, decode.ErrTruncated):
+			return append(lengths, uint8(size-at)), -1, refusal{} // the fetch will fault
+		case err != nil:
+			r.kind, r.inst.Addr = EventUndefined, addr+at
+		case at+uint64(r.inst.Len) > size:
+			r.kind, r.reason = EventRefused, "the engine takes it for a shorter one"
+		default:
+			r.reason = m.model.Defect(&r.inst)
+			r.kind = EventRefused
+		}
+		if r.reason != "" || err != nil {
+			return lengths, len(lengths), r
+		}
+		lengths = append(lengths, r.inst.Len)
+		at += uint64(r.inst.Len)
+	}
+	return lengths, -1, refusal{}
+}
+
+// refusal is an instruction that must not run.
+type refusal struct {
+	inst   decode.Inst
+	kind   EventKind
+	reason string
+}
+
+// maxBlock is more than the bytes of any block: none starts an instruction in
+// another page.
+const maxBlock = PageSize + decode.MaxLen
+
+// readSome reads up to the first page that is not there.
+func (m *Machine) readSome(dst []byte, addr uint64) int {
+	n := 0
+	_ = each(addr, uint64(len(dst)), func(at, size uint64) error {
+		if err := m.Read(dst[n:n+int(size)], at); err != nil {
+			return err
+		}
+		n += int(size)
+		return nil
+	})
+	return n
+}
+
+// Unexpected returns the error that says what happened.
+func (m *Machine) Unexpected(ev Event) error {
+	e := &UnexpectedError{Event: ev}
+	if ev.Kind == EventRefused {
+		e.Text = m.ISA.Text(&ev.Inst, nil)
+	}
+	return e
+}
+
+// ExitAddress is where called functions return to.
+const ExitAddress = unicorn.ExitAddress

@@ -1,0 +1,245 @@
+//go:build unicorn
+
+package guest
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"xol/internal/unicorn"
+)
+
+// Perm is what the guest may do with a page. The host may always do all.
+type Perm uint8
+
+// The permissions.
+const (
+	Read Perm = 1 << iota
+	Write
+	Exec
+)
+
+// PageSize is the granularity of memory, in bytes.
+const PageSize = unicorn.PageSize
+
+const pageMask = PageSize - 1
+
+// chunkSize is how much memory is taken from the host at a time, in bytes. The
+// host provides it where it is touched.
+const chunkSize = 32 << 20
+
+// page is one page of the guest's address space.
+type page struct {
+	mem      []byte
+	physical uint64
+	perm     Perm
+}
+
+// memory is the address space that all CPUs share.
+type memory struct {
+	pages  map[uint64]*page // by address
+	free   []page           // used before
+	chunks [][]byte
+	taken  uint64 // bytes of the chunks
+}
+
+var (
+	// ErrUnmapped: there is no memory at an address.
+	ErrUnmapped = errors.New("no memory at the address")
+	// ErrMapped: there is memory at an address already.
+	ErrMapped = errors.New("memory at the address already")
+)
+
+func unmapped(addr uint64) error { return fmt.Errorf("%#x: %w", addr, ErrUnmapped) }
+
+// each calls f with the parts of [addr, addr+size) that lie in one page each.
+func each(addr, size uint64, f func(addr, size uint64) error) error {
+	for size > 0 {
+		n := min(size, PageSize-addr&pageMask)
+		if err := f(addr, n); err != nil {
+			return err
+		}
+		addr, size = addr+n, size-n
+	}
+	return nil
+}
+
+// Map gives the guest zeroed memory at [addr, addr+size), which is widened to
+// whole pages.
+func (m *Machine) Map(addr, size uint64, perm Perm) error {
+	lo, hi := addr&^pageMask, (addr+size+pageMask)&^pageMask
+	for at := lo; at != hi; at += PageSize {
+		if m.memory.pages[at] != nil {
+			return fmt.Errorf("%#x: %w", at, ErrMapped)
+		}
+	}
+	for at := lo; at != hi; at += PageSize {
+		p, err := m.takePage()
+		if err != nil {
+			return err
+		}
+		p.perm = perm
+		m.memory.pages[at] = &p
+	}
+	return nil
+}
+
+func (m *Machine) takePage() (page, error) {
+	if n := len(m.memory.free); n > 0 {
+		p := m.memory.free[n-1]
+		m.memory.free = m.memory.free[:n-1]
+		clear(p.mem)
+		return p, nil
+	}
+	if m.memory.taken == uint64(len(m.memory.chunks))*chunkSize {
+		if err := m.addChunk(); err != nil {
+			return page{}, err
+		}
+	}
+	at := m.memory.taken
+	m.memory.taken += PageSize
+	mem := m.memory.chunks[at/chunkSize][at%chunkSize:][:PageSize:PageSize]
+	return page{mem: mem, physical: at}, nil
+}
+
+func (m *Machine) addChunk() error {
+	chunk, err := unix.Mmap(-1, 0, chunkSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		return err
+	}
+	physical := uint64(len(m.memory.chunks)) * chunkSize
+	m.memory.chunks = append(m.memory.chunks, chunk)
+	for _, c := range m.CPUs {
+		if err := c.engine.Map(physical, chunk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *memory) close() error {
+	var errs []error
+	for _, c := range m.chunks {
+		errs = append(errs, unix.Munmap(c))
+	}
+	m.chunks = nil
+	return errors.Join(errs...)
+}
+
+// Unmap takes the pages of [addr, addr+size) from the guest. Those that it does
+// not have are left out.
+func (m *Machine) Unmap(addr, size uint64) error {
+	return m.change(addr, size, func(at uint64, p *page) {
+		m.memory.free = append(m.memory.free, *p)
+		delete(m.memory.pages, at)
+	})
+}
+
+// Protect changes what the guest may do with the pages of [addr, addr+size).
+func (m *Machine) Protect(addr, size uint64, perm Perm) error {
+	return m.change(addr, size, func(_ uint64, p *page) { p.perm = perm })
+}
+
+// change calls f with every page of [addr, addr+size) that there is, and has the
+// engines forget what they know of it.
+func (m *Machine) change(addr, size uint64, f func(at uint64, p *page)) error {
+	for at := addr &^ pageMask; at < addr+size; at += PageSize {
+		p := m.memory.pages[at]
+		if p == nil {
+			continue
+		}
+		if p.perm&Exec != 0 {
+			if err := m.forget(at, PageSize); err != nil {
+				return err
+			}
+		}
+		f(at, p)
+	}
+	for _, c := range m.CPUs {
+		if err := c.engine.FlushTLB(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forget has every engine translate the code at [addr, addr+size), which lies in
+// one page, anew.
+func (m *Machine) forget(addr, size uint64) error {
+	for _, c := range m.CPUs {
+		if err := c.engine.RemoveCache(addr, addr+size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Read copies memory at addr into dst.
+func (m *Machine) Read(dst []byte, addr uint64) error {
+	return each(addr, uint64(len(dst)), func(at, size uint64) error {
+		p := m.memory.pages[at&^pageMask]
+		if p == nil {
+			return unmapped(at)
+		}
+		dst = dst[copy(dst[:size], p.mem[at&pageMask:]):]
+		return nil
+	})
+}
+
+// Write copies src into memory at addr. Code that changes is changed for every
+// CPU, from the next instruction on.
+func (m *Machine) Write(addr uint64, src []byte) error {
+	return each(addr, uint64(len(src)), func(at, size uint64) error {
+		p := m.memory.pages[at&^pageMask]
+		if p == nil {
+			return unmapped(at)
+		}
+		src = src[copy(p.mem[at&pageMask:], src[:size]):]
+		if p.perm&Exec == 0 {
+			return nil
+		}
+		return m.forget(at, size)
+	})
+}
+
+// ReadWord returns the 8-byte word at addr, in the guest's byte order.
+func (m *Machine) ReadWord(addr uint64) (uint64, error) {
+	var b [8]byte
+	err := m.Read(b[:], addr)
+	return m.Order.Uint64(b[:]), err
+}
+
+// WriteWord sets the 8-byte word at addr, in the guest's byte order.
+func (m *Machine) WriteWord(addr, value uint64) error {
+	var b [8]byte
+	m.Order.PutUint64(b[:], value)
+	return m.Write(addr, b[:])
+}
+
+// permOf is the permission that an access needs.
+var permOf = [...]Perm{unicorn.Read: Read, unicorn.Write: Write, unicorn.Fetch: Exec}
+
+// enginePerms are the engine's permissions for a page of each Perm. One page is
+// filled for all that may be done with it, lest the engine ask again and again.
+func enginePerms(p Perm) (e unicorn.Perm) {
+	for _, pair := range [...]struct {
+		perm   Perm
+		engine unicorn.Perm
+	}{{Read, unicorn.PermRead}, {Write, unicorn.PermWrite}, {Exec, unicorn.PermExec}} {
+		if p&pair.perm != 0 {
+			e |= pair.engine
+		}
+	}
+	return e
+}
+
+// translate finds the page at va for an engine.
+func (m *memory) translate(va uint64, access unicorn.Access) (uint64, unicorn.Perm, bool) {
+	p := m.pages[va]
+	if p == nil || p.perm&permOf[access] == 0 {
+		return 0, 0, false
+	}
+	return p.physical, enginePerms(p.perm), true
+}

@@ -1,0 +1,137 @@
+//go:build unicorn
+
+package guest
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+
+	"xol/arch"
+)
+
+// Program is an ELF file in a machine's memory.
+type Program struct {
+	Entry   uint64
+	m       *Machine
+	symbols map[string]elf.Symbol
+	opd     elf.SectionIndex // section of ELFv1 function descriptors; 0 where there is none
+}
+
+// SymbolError says that a program has no symbol of a name.
+type SymbolError struct{ Name string }
+
+func (e *SymbolError) Error() string { return "guest: no symbol " + e.Name }
+
+// Load puts a statically linked ELF file, of the machine's ISA, into memory at
+// the addresses that its segments name. Nothing is relocated.
+func (m *Machine) Load(r io.ReaderAt) (*Program, error) {
+	f, err := elf.NewFile(r)
+	if err != nil {
+		return nil, err
+	}
+	isa, err := arch.ByMachine(f.Machine, f.ByteOrder)
+	if err != nil {
+		return nil, err
+	}
+	if isa.Name() != m.ISA.Name() || f.Type != elf.ET_EXEC {
+		return nil, fmt.Errorf("guest: %v for %s, want %v for %s", f.Type, isa.Name(), elf.ET_EXEC, m.ISA.Name())
+	}
+	for _, s := range f.Progs {
+		if s.Type != elf.PT_LOAD || s.Memsz == 0 {
+			continue
+		}
+		if err := m.loadSegment(s); err != nil {
+			return nil, err
+		}
+	}
+	p := &Program{Entry: f.Entry, m: m}
+	return p, p.readSymbols(f)
+}
+
+func (m *Machine) loadSegment(s *elf.Prog) error {
+	if s.Vaddr+s.Memsz < s.Vaddr || s.Filesz > s.Memsz {
+		return fmt.Errorf("guest: a segment of %#x bytes at %#x", s.Memsz, s.Vaddr)
+	}
+	if err := m.mapSegment(s); err != nil {
+		return err
+	}
+	return each(s.Vaddr, s.Filesz, func(at, size uint64) error {
+		_, err := s.ReadAt(m.memory.pages[at&^pageMask].mem[at&pageMask:][:size], int64(at-s.Vaddr))
+		return err
+	})
+}
+
+// mapSegment maps what the segments before have not; what they share, may be
+// used as either says.
+func (m *Machine) mapSegment(s *elf.Prog) error {
+	perm := permOfSegment(s.Flags)
+	return each(s.Vaddr, s.Memsz, func(at, size uint64) error {
+		if p := m.memory.pages[at&^pageMask]; p != nil {
+			return m.Protect(at, size, p.perm|perm)
+		}
+		return m.Map(at, size, perm)
+	})
+}
+
+func permOfSegment(flags elf.ProgFlag) (p Perm) {
+	if flags&elf.PF_R != 0 {
+		p |= Read
+	}
+	if flags&elf.PF_W != 0 {
+		p |= Write
+	}
+	if flags&elf.PF_X != 0 {
+		p |= Exec
+	}
+	return p
+}
+
+func (p *Program) readSymbols(f *elf.File) error {
+	symbols, err := f.Symbols()
+	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+		return err
+	}
+	p.symbols = make(map[string]elf.Symbol, len(symbols))
+	for _, s := range symbols {
+		if s.Section != elf.SHN_UNDEF {
+			p.symbols[s.Name] = s
+		}
+	}
+	for i, s := range f.Sections {
+		if s.Name == ".opd" {
+			p.opd = elf.SectionIndex(i)
+		}
+	}
+	return nil
+}
+
+// Symbol returns the address and size of a symbol, or a *SymbolError.
+func (p *Program) Symbol(name string) (addr, size uint64, err error) {
+	s, ok := p.symbols[name]
+	if !ok {
+		return 0, 0, &SymbolError{name}
+	}
+	return s.Value, s.Size, nil
+}
+
+// Function returns the function of that name, through its descriptor where it
+// has one, or a *SymbolError.
+func (p *Program) Function(name string) (Function, error) {
+	s, ok := p.symbols[name]
+	if !ok {
+		return Function{}, &SymbolError{name}
+	}
+	if p.opd == 0 || s.Section != p.opd {
+		return Function{Entry: s.Value}, nil
+	}
+	var words [3]uint64
+	for i := range words {
+		var err error
+		if words[i], err = p.m.ReadWord(s.Value + uint64(8*i)); err != nil {
+			return Function{}, err
+		}
+	}
+	return Function{Entry: words[0], TOC: words[1], Env: words[2]}, nil
+}
