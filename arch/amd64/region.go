@@ -163,8 +163,8 @@ var addressOpcodes = []opcodeOf{
 func (ISA) FormsAddress(inst *decode.Inst) (addr uint64, ok bool) {
 	f := &inst.Fields
 	switch {
-	case f.ImmLen == 8 && inst.PCRel.Kind == decode.PCRelNone && isMovImmediate(inst):
-		return binary.LittleEndian.Uint64(inst.Raw[f.Imm&7:]), true
+	case f.ImmLen == 8 && isMovImmediate(inst):
+		return immediate(inst), true
 	case f.ImmLen == 4 && inst.PCRel.Kind != decode.PCRelBranch && (isMovImmediate(inst) || matchesAny(addressOpcodes, inst)):
 		return immediate(inst), true
 	case f.DispLen == 4 && inst.PCRel.Kind == decode.PCRelNone && isLea(inst):
@@ -179,8 +179,9 @@ func isMovImmediate(inst *decode.Inst) bool {
 	return d.Map() == MapOneByte && d.Opcode()&^7 == 0xb8 && d.Encoding() <= EncREX2
 }
 
-// immediate returns the immediate operand of up to 4 bytes as the instruction
-// uses it: extended with its sign where the operation has 64 bits or is a push.
+// immediate returns the immediate operand as the instruction uses it: a byte is
+// extended with its sign, and 4 bytes are where the operation has 64 bits or is
+// a push.
 func immediate(inst *decode.Inst) uint64 {
 	d, raw := DetailOf(inst), inst.Raw[inst.Fields.Imm&15:]
 	switch inst.Fields.ImmLen {
@@ -194,6 +195,8 @@ func immediate(inst *decode.Inst) uint64 {
 			return uint64(imm)
 		}
 		return uint64(int32(imm))
+	case 8:
+		return binary.LittleEndian.Uint64(inst.Raw[inst.Fields.Imm&7:])
 	}
 	return 0
 }

@@ -1,0 +1,286 @@
+package amd64
+
+import (
+	"xol/classify"
+	"xol/decode"
+	"xol/optcheck"
+)
+
+// How targets are found that are not understood.
+const (
+	whatOther      = "it is no indirect jump"
+	whatBranch66   = "its target is cut to 16 bits on some processors"
+	whatComputed   = "its target is computed by other instructions than those of a switch"
+	whatCode       = "its target is computed from the address of code and a number"
+	whatTable      = "its target comes from a table whose address is not known"
+	whatDifferent  = "its target is found in a different way from where else execution comes"
+	whatManyWays   = "its target is found on too many ways"
+	whatManyValues = "its target is computed from too many values"
+)
+
+// maxWays is the number of ways to one jump that are looked at.
+const maxWays = 24
+
+// IndirectJump says where the indirect jump f.Insts[i] goes. It follows the
+// ways to the jump backwards and computes, from the last instructions that set
+// them, the registers that it depends on.
+//
+// A table of addresses without a bound whose first one is not in f is taken for
+// one of function pointers.
+func (ISA) IndirectJump(f *classify.Func, i int, mem optcheck.Memory) optcheck.Jump {
+	if i < 0 || i >= len(f.Insts) {
+		return unresolved(whatOther).Jump
+	}
+	inst := &f.Insts[i]
+	d := DetailOf(inst)
+	switch {
+	case inst.Flow != decode.FlowJumpIndirect:
+		return unresolved(whatOther).Jump
+	case Branch66(inst):
+		return unresolved(whatBranch66).Jump
+	case !d.isGroup5(group5Jump) || readsPointer(inst):
+		return optcheck.Jump{Kind: optcheck.JumpPointer}
+	}
+	var e evaluation
+	e.start(f.Insts, i)
+	j := e.explore(0).Jump
+	if t := &j.Table; j.Kind == optcheck.JumpTable && t.Width == 8 && t.Base == 0 && t.Bound == optcheck.BoundNone && !leadsInto(f, t.Addr, mem) {
+		return optcheck.Jump{Kind: optcheck.JumpPointer}
+	}
+	return j
+}
+
+// leadsInto reports whether the address in memory at a place is in f, as far as
+// that is known.
+func leadsInto(f *classify.Func, at uint64, mem optcheck.Memory) bool {
+	if mem == nil {
+		return true
+	}
+	target, ok := mem.Pointer(at)
+	return ok && target-f.Addr < uint64(len(f.Code))
+}
+
+// readsPointer recognises an operand in memory that is not in a table that an
+// index register points into, and where no computed target would be kept.
+func readsPointer(inst *decode.Inst) bool {
+	d := DetailOf(inst)
+	if d.Mod() == 3 {
+		return false
+	}
+	m, ok := operandAddress(inst)
+	return !ok || m.index == noRegister && m.base != RSP && m.base != RBP
+}
+
+// outcome is what is known of an indirect jump from one way to it, or several.
+type outcome struct {
+	optcheck.Jump
+	decides int // the step from which on execution may come from elsewhere without a change
+	checks  int // likewise, for the bound
+}
+
+func unresolved(what string) outcome {
+	return outcome{Jump: optcheck.Jump{Kind: optcheck.JumpUnresolved, What: what}}
+}
+
+// explore looks at the path, and at those that join it at or behind step from
+// and before what is known of it has been decided.
+func (e *evaluation) explore(from int) outcome {
+	e.reset()
+	e.ways++
+	o := e.judge()
+	end := max(o.decides, o.checks)
+	if o.Kind == optcheck.JumpUnresolved || end <= from {
+		return o
+	}
+	var joins joinList
+	e.joins(&joins, from, end)
+	for _, j := range joins.list[:joins.n] {
+		if e.ways >= maxWays || joins.n == len(joins.list) {
+			o.merge(unresolved(whatManyWays), j.step)
+			continue
+		}
+		next := int(e.index[j.step+1])
+		e.cut(j.step+1, j.from)
+		o.merge(e.explore(j.step+1), j.step)
+		e.cut(j.step+1, next)
+	}
+	return o
+}
+
+// merge adds what is known from a path that joins at step s. What a pointer may
+// lead to is known without it.
+func (o *outcome) merge(p outcome, s int) {
+	table, pointer := o.Kind == optcheck.JumpTable, p.Kind == optcheck.JumpPointer
+	same := table && p.Kind == o.Kind && sameTable(&o.Table, &p.Table)
+	switch {
+	case same && p.Table.Bound != optcheck.BoundNone && o.Table.Bound != optcheck.BoundNone:
+		if p.Table.Count > o.Table.Count {
+			o.Table = p.Table
+		}
+	case table && (same || s >= o.decides):
+		o.Table.Bound, o.Table.Count, o.Table.Check = optcheck.BoundNone, 0, 0
+		o.checks = 0
+	case pointer, o.Kind == optcheck.JumpUnresolved:
+	case o.Kind == optcheck.JumpPointer:
+		o.Jump = p.Jump
+	case p.Kind == optcheck.JumpUnresolved:
+		*o = unresolved(p.What)
+	default:
+		*o = unresolved(whatDifferent)
+	}
+}
+
+func sameTable(t, u *optcheck.Table) bool {
+	return t.Addr == u.Addr && t.Base == u.Base && t.Width == u.Width && t.Signed == u.Signed
+}
+
+// judge says where the jump goes when execution comes to it on the path.
+func (e *evaluation) judge() outcome {
+	var target value
+	if d := DetailOf(e.inst(0)); d.Mod() == 3 {
+		target = e.register(d.rmRegister(), 64, 0)
+	} else {
+		target = e.load(64, e.address(0), 0)
+	}
+	if o, ok := e.table(target); ok {
+		return o
+	}
+	if step, ok := e.pointer(target); ok {
+		return outcome{Jump: optcheck.Jump{Kind: optcheck.JumpPointer}, decides: step}
+	}
+	return unresolved(e.explain(target))
+}
+
+// pointer reports whether a value is a whole address as it was found, and at
+// which step.
+func (e *evaluation) pointer(v value) (step int, ok bool) {
+	id, single := v.single()
+	if _, known := v.isConstant(); known {
+		return e.deepest, true
+	}
+	if n := &e.nodes[id]; single && (n.op == nodeResult || n.op == nodeLoad && n.width == 64) {
+		return int(n.step), true
+	}
+	if d := DetailOf(e.inst(0)); d.Mod() == 3 {
+		var r reach
+		r.start(e.insts, int(e.index[0]))
+		return 0, r.pointer(d.rmRegister(), r.at(e.insts, e.index[0]), maxCopies)
+	}
+	return 0, false
+}
+
+// explain says what is not understood of a target.
+func (e *evaluation) explain(v value) string {
+	if e.full || e.fuel < 0 {
+		return whatManyValues
+	}
+	for _, t := range v.terms {
+		n := &e.nodes[t.node]
+		if n.op == nodeSign {
+			n = &e.nodes[n.of.terms[0].node]
+		}
+		if t.scale != 0 && n.op == nodeLoad && n.width < 64 {
+			return whatTable
+		}
+	}
+	if v.k != 0 {
+		return whatCode
+	}
+	return whatComputed
+}
+
+// table recognises the sum of a base and an entry of a table.
+func (e *evaluation) table(v value) (o outcome, ok bool) {
+	for i, t := range v.terms {
+		if t.scale != 1 {
+			continue
+		}
+		rest := v
+		rest.terms = [2]term{v.terms[1-i]}
+		if o, ok = e.entry(t.node, rest); ok {
+			return o, true
+		}
+	}
+	return o, false
+}
+
+// entry recognises the entry of a table, with the rest of the sum.
+func (e *evaluation) entry(id nodeID, rest value) (o outcome, ok bool) {
+	n := e.nodes[id]
+	signed := n.op == nodeSign
+	if signed {
+		if id, ok = n.of.single(); !ok || e.nodes[id].width != n.width {
+			return o, false
+		}
+		n = e.nodes[id]
+	}
+	if n.op != nodeLoad {
+		return o, false
+	}
+	e.findBase(&n)
+	base, known := e.based(rest).isConstant()
+	addr := e.based(n.of)
+	index := addr.terms[0]
+	whole := n.width == 64 && base == 0
+	switch {
+	case !known || addr.terms[1].scale != 0 || addr.k == 0:
+		return o, false
+	case whole && index.scale != 8:
+		return o, false
+	}
+	o = outcome{Jump: optcheck.Jump{Kind: optcheck.JumpTable}, decides: int(n.step)}
+	o.Table = optcheck.Table{Addr: addr.k, Base: base, Width: n.width / 8, Signed: signed && n.width < 64}
+	switch index.scale {
+	case 0:
+		o.Table.Bound, o.Table.Count = optcheck.BoundMask, 1
+	case uint64(n.width / 8):
+		o.limit(e, e.bound(index.node))
+	}
+	return o, true
+}
+
+// limit enters the range of the index.
+func (o *outcome) limit(e *evaluation, r indexRange) {
+	if r.bound == optcheck.BoundNone {
+		return
+	}
+	t := &o.Table
+	t.Addr += r.first * uint64(t.Width)
+	t.Bound, t.Count, t.Check = r.bound, int(r.count), e.inst(r.step).Addr
+	o.checks = r.step
+}
+
+// findBase finds the address of the table that the load n reads, if it is in a
+// register that is set outside the path.
+func (e *evaluation) findBase(n *node) {
+	e.base = 0
+	m, ok := operandAddress(e.inst(int(n.step)))
+	if !ok || n.of.terms[1].scale == 0 {
+		return
+	}
+	var r reach
+	r.start(e.insts, int(e.index[0]))
+	at := r.at(e.insts, e.index[n.step])
+	for _, reg := range []byte{m.base, m.index} {
+		if reg == noRegister || reg == m.index && m.scale != 1 {
+			continue
+		}
+		if id, single := e.register(reg, 64, int(n.step)).single(); single {
+			if k, found := r.constant(reg, at, maxCopies); found {
+				e.base, e.baseAddr = id, k
+				return
+			}
+		}
+	}
+}
+
+// based replaces the node that findBase has found an address for.
+func (e *evaluation) based(v value) value {
+	for _, t := range v.terms {
+		if t.scale != 0 && e.base != 0 && t.node == e.base {
+			v.k += t.scale * e.baseAddr
+			v, _ = v.with(term{-t.scale, t.node})
+		}
+	}
+	return v
+}

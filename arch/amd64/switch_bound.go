@@ -1,0 +1,182 @@
+package amd64
+
+import (
+	"xol/decode"
+	"xol/optcheck"
+)
+
+// maxCount is more than the entries of any table.
+const maxCount = 1 << 16
+
+// indexRange is what is known of a table's index.
+type indexRange struct {
+	bound optcheck.Bound
+	first uint64 // index that the first entry is for; modulo 2^64
+	count uint64
+	step  int // of the comparison or mask
+}
+
+// bound returns the range of an index.
+func (e *evaluation) bound(index nodeID) indexRange {
+	for s := 1; e.reach(s); s++ {
+		if e.inst(s).Flow != decode.FlowJumpIf {
+			continue
+		}
+		if r, ok := e.checked(s, index); ok {
+			return r
+		}
+	}
+	if n := &e.nodes[index]; n.op == nodeAnd {
+		mask := n.k & (1<<n.width - 1)
+		if n.width == 64 {
+			mask = n.k
+		}
+		if mask < maxCount {
+			return indexRange{optcheck.BoundMask, 0, mask + 1, int(n.step)}
+		}
+	}
+	return indexRange{}
+}
+
+// The conditions that say less, in the low bits of the opcode. A lowest bit
+// turns a condition around.
+const (
+	condBelow        = 0x2
+	condBelowOrEqual = 0x6
+	condLess         = 0xc
+	condLessOrEqual  = 0xe
+)
+
+// condition returns the condition under which the path goes over a branch.
+func (e *evaluation) condition(s int) (cond byte, ok bool) {
+	inst := e.inst(s)
+	if branchKindOf(inst) != kindCond {
+		return 0, false
+	}
+	cond = DetailOf(inst).Opcode() & 15
+	if !e.taken(s) {
+		cond ^= 1
+	}
+	return cond, true
+}
+
+// checked returns what the branch at step s says of the index.
+func (e *evaluation) checked(s int, index nodeID) (r indexRange, ok bool) {
+	cond, ok := e.condition(s)
+	if !ok || cond != condBelow && cond != condBelowOrEqual && cond != condLess && cond != condLessOrEqual {
+		return r, false
+	}
+	c := s + 1
+	for ; e.reach(c) && keepsFlags(e.inst(c)); c++ {
+	}
+	if !e.reach(c) {
+		return r, false
+	}
+	q, ok := e.compared(c)
+	if !ok || q.limit >= maxCount {
+		return r, false
+	}
+	id, single := q.value.single()
+	if !single || cond >= condLess && e.bits(id) >= q.width {
+		return r, false // it may be negative
+	}
+	count := q.limit
+	if cond == condBelowOrEqual || cond == condLessOrEqual {
+		count++
+	}
+	r = indexRange{bound: optcheck.BoundCompare, count: count, step: c}
+	return r, e.applies(&r, q, id, index)
+}
+
+// applies reports whether a comparison of the node id tells about the index,
+// and shifts the range where it is of the index plus or less a number.
+func (e *evaluation) applies(r *indexRange, q comparison, id, index nodeID) bool {
+	n, m := &e.nodes[index], &e.nodes[id]
+	self := value{terms: [2]term{{1, index}}}
+	switch {
+	case id == index:
+		return q.width >= 32 || e.bits(index) <= q.width
+	case (n.op == nodeZero || n.op == nodeSign) && n.of == q.value:
+		return q.width >= n.width
+	case q.width < 32:
+		return false
+	case m.op == nodeOffset && m.of == self:
+		r.first = -m.k
+		return true
+	case n.op == nodeOffset && n.of == q.value:
+		r.count += n.k
+		return r.count-1 < maxCount
+	}
+	return false
+}
+
+// comparison is that of a value, as an unsigned number, with a limit.
+type comparison struct {
+	value value
+	limit uint64
+	width uint8
+}
+
+// The opcodes of sub and cmp, without the bits that choose operands.
+const (
+	opcodeSub = 0x28
+	opcodeCmp = 0x38
+	aluCmp    = 7
+)
+
+// compared returns what step s compares.
+func (e *evaluation) compared(s int) (q comparison, ok bool) {
+	inst := e.inst(s)
+	d := DetailOf(inst)
+	if d.Map() != MapOneByte || d.Encoding() > EncREX2 || inst.Flow != decode.FlowNone {
+		return q, false
+	}
+	o := operation{inst: inst, d: d, step: s, width: comparedWidth(d), want: 64}
+	other := value{}
+	switch op := d.Opcode(); {
+	case op&^3 == 0x80 && (d.Reg() == aluSub || d.Reg() == aluCmp):
+		q.value, other = e.operandE(&o), constant(immediate(inst))
+	case op&^7 != opcodeSub && op&^7 != opcodeCmp:
+		return q, false
+	case op&4 != 0:
+		q.value, other = e.read(&o, RAX), constant(immediate(inst))
+	case op&2 != 0:
+		q.value, other = e.read(&o, d.register()), e.operandE(&o)
+	default:
+		q.value, other = e.operandE(&o), e.read(&o, d.register())
+	}
+	k, known := other.isConstant()
+	q.width, q.limit = o.width, k
+	if q.width < 64 {
+		q.limit &= 1<<q.width - 1
+	}
+	return q, known && (o.width > 8 || !usesHighByte(d))
+}
+
+// comparedWidth is operandWidth of instructions that write nothing.
+func comparedWidth(d Detail) uint8 {
+	if d.Opcode()&1 == 0 {
+		return 8
+	}
+	return max(operandWidth(d), 16)
+}
+
+// usesHighByte reports whether an arithmetic instruction on bytes names ah or
+// its like.
+func usesHighByte(d Detail) bool {
+	if d.HasREX() || d.Encoding() != EncLegacy || d.Opcode()&4 != 0 && d.Opcode() < 0x40 {
+		return false
+	}
+	return d.Mod() == 3 && d.RM() >= 4 || d.Opcode() < 0x40 && d.Reg() >= 4
+}
+
+// flagKeepers are frequent instructions that leave the flags alone.
+var flagKeepers = [...]opcodeRange{
+	{MapOneByte, 0x50, 0x5f}, {MapOneByte, 0x63, 0x63}, {MapOneByte, 0x68, 0x68}, {MapOneByte, 0x6a, 0x6a},
+	{MapOneByte, 0x70, 0x7f}, {MapOneByte, 0x88, 0x8b}, {MapOneByte, 0x8d, 0x8d}, {MapOneByte, 0x90, 0x99},
+	{MapOneByte, 0xb0, 0xbf}, {MapOneByte, 0xc6, 0xc7}, {MapOneByte, 0xe9, 0xe9}, {MapOneByte, 0xeb, 0xeb},
+	{Map0F, 0x10, 0x1f}, {Map0F, 0x28, 0x29}, {Map0F, 0x40, 0x4f}, {Map0F, 0x6e, 0x6f}, {Map0F, 0x7e, 0x9f},
+	{Map0F, 0xb6, 0xb7}, {Map0F, 0xbe, 0xbf}, {Map0F, 0xc8, 0xcf}, {Map0F, 0xd6, 0xd6},
+}
+
+func keepsFlags(inst *decode.Inst) bool { return DetailOf(inst).in(flagKeepers[:]) }

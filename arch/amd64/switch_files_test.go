@@ -1,0 +1,157 @@
+package amd64_test
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"xol/arch/amd64"
+	"xol/classify"
+	"xol/decode"
+	"xol/image"
+	"xol/optcheck"
+)
+
+// switchFiles are what real compilers and assemblers made; the first of a list
+// that is there is looked at.
+var switchFiles = [][]string{
+	{"/bin/bash"},
+	{"/usr/lib/x86_64-linux-gnu/libcrypto.so.3"},
+	{"/usr/bin/python3.13", "/usr/bin/python3.12", "/usr/bin/python3.11", "/usr/bin/python3"},
+	{"/bin/busybox"},
+	{"/usr/lib/x86_64-linux-gnu/libc.so.6"},
+	{"/usr/lib/x86_64-linux-gnu/libstdc++.so.6"},
+}
+
+// jumpCounts counts the indirect jumps of a file and what is known of them.
+type jumpCounts struct {
+	kinds      [optcheck.JumpPointer + 1]int
+	bounds     [optcheck.BoundMask + 1]int
+	withTable  int // functions
+	unresolved int // functions with a table and a jump that is not resolved
+	bad        int // tables with an entry that is no instruction of the function
+}
+
+// TestSwitchFiles counts. No more than one in 50 functions with a jump table may
+// have an indirect jump that is not resolved, and what a table of known size
+// holds has to be addresses of instructions.
+func TestSwitchFiles(t *testing.T) {
+	looked := 0
+	for _, list := range switchFiles {
+		for _, path := range list {
+			if _, err := os.Stat(path); err != nil {
+				continue
+			}
+			looked++
+			t.Run(filepath.Base(path), func(t *testing.T) { countJumps(t, path) })
+			break
+		}
+	}
+	if looked == 0 {
+		t.Skip("none of the files is there")
+	}
+}
+
+func countJumps(t *testing.T, path string) {
+	im, err := image.OpenFile(path, image.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer im.Close()
+	fns, err := im.Functions(image.ExtentSymbol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c jumpCounts
+	var f classify.Func
+	for i := range fns {
+		code, err := im.Code(nil, fns[i].Addr, fns[i].Size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f = classify.Func{Name: fns[i].Name, Addr: fns[i].Addr, Code: code}
+		f.Insts = decode.Sweep(amd64.ISA{}, f.Insts[:0], code, f.Addr)
+		c.add(t, im, &f)
+	}
+	t.Logf("%d unresolved, %d tables, %d pointers; tables bounded by nothing, comparison, mask: %v; %d bad; %d functions with a table, %d of them not resolved",
+		c.kinds[optcheck.JumpUnresolved], c.kinds[optcheck.JumpTable], c.kinds[optcheck.JumpPointer], c.bounds, c.bad, c.withTable, c.unresolved)
+	if c.bad > 0 {
+		t.Errorf("%d tables", c.bad)
+	}
+	if c.unresolved*50 > c.withTable {
+		t.Errorf("%d of %d functions with a table have jumps that are not resolved", c.unresolved, c.withTable)
+	}
+}
+
+func (c *jumpCounts) add(t *testing.T, im *image.Image, f *classify.Func) {
+	tables, unresolved := 0, 0
+	for i := range f.Insts {
+		if f.Insts[i].Flow != decode.FlowJumpIndirect {
+			continue
+		}
+		at := f.Insts[i].Addr
+		j := amd64.ISA{}.IndirectJump(f, i, im)
+		c.kinds[j.Kind]++
+		switch j.Kind {
+		case optcheck.JumpUnresolved:
+			t.Logf("%#x in %s: %s", at, f.Name, j.What)
+			unresolved++
+		case optcheck.JumpTable:
+			tables++
+			c.bounds[j.Table.Bound]++
+			if n, ok := readTable(im, f, &j.Table); !ok {
+				t.Logf("%#x in %s: %+v: %d entries", at, f.Name, j.Table, n)
+				c.bad++
+				unresolved++
+			} else if j.Table.Bound == 0 {
+				t.Logf("%#x in %s: %+v: %d entries UNBOUND", at, f.Name, j.Table, n)
+			}
+		}
+	}
+	if tables > 0 {
+		c.withTable++
+		if unresolved > 0 {
+			c.unresolved++
+		}
+	}
+}
+
+// readTable reads a table by the definition of optcheck.Table.
+func readTable(im *image.Image, f *classify.Func, t *optcheck.Table) (n int, ok bool) {
+	for n = 0; t.Count == 0 || n < t.Count; n++ {
+		target, ok := readEntry(im, t, n)
+		own, start := decode.Find(f.Insts, target)
+		if !ok || own >= 0 && !start || own < 0 && !inText(im, target) {
+			return n, t.Count == 0 && n > 0
+		}
+	}
+	return n, true
+}
+
+func inText(im *image.Image, addr uint64) bool {
+	for _, r := range im.Text() {
+		if addr-r.Addr < r.Size {
+			return true
+		}
+	}
+	return false
+}
+
+func readEntry(im *image.Image, t *optcheck.Table, n int) (uint64, bool) {
+	at := t.Addr + uint64(n)*uint64(t.Width)
+	if t.Width == 8 && t.Base == 0 {
+		return im.Pointer(at)
+	}
+	raw, err := im.Data(nil, at, uint64(t.Width))
+	if err != nil {
+		return 0, false
+	}
+	var word [8]byte
+	copy(word[:], raw)
+	v := binary.LittleEndian.Uint64(word[:])
+	if unused := 64 - 8*uint(t.Width); t.Signed {
+		v = uint64(int64(v<<unused) >> unused)
+	}
+	return t.Base + v<<t.Shift, true
+}

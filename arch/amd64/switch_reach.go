@@ -1,0 +1,216 @@
+package amd64
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"xol/decode"
+)
+
+const (
+	// reachWindow is how many instructions on each side of the jump are
+	// searched for what sets a register far away.
+	reachWindow = 4096
+	// maxEdges is the number of branches among them that are kept.
+	maxEdges = 2048
+	// maxCopies is how many copies of a register are followed.
+	maxCopies = 3
+)
+
+// edge is a direct branch between two instructions.
+type edge struct{ to, from int32 }
+
+// reach is the flow among the instructions around a jump.
+type reach struct {
+	insts  []decode.Inst // of the window
+	edges  [maxEdges]edge
+	sorted []edge // by to
+}
+
+func (r *reach) start(insts []decode.Inst, jump int) {
+	lo, hi := max(jump-reachWindow, 0), min(jump+reachWindow, len(insts))
+	r.insts = insts[lo:hi]
+	n := 0
+	first, end := r.insts[0].Addr, r.insts[len(r.insts)-1].Next()
+	for i := range r.insts {
+		inst := &r.insts[i]
+		if !isBranch(inst) || inst.Target-first >= end-first || n == maxEdges {
+			continue
+		}
+		if to, ok := decode.Find(r.insts, inst.Target); ok {
+			r.edges[n] = edge{int32(to), int32(i)}
+			n++
+		}
+	}
+	r.sorted = r.edges[:n]
+	slices.SortFunc(r.sorted, func(a, b edge) int { return cmp.Compare(a.to, b.to) })
+}
+
+// at returns the place in the window of an instruction of the function.
+func (r *reach) at(insts []decode.Inst, i int32) int32 {
+	at, _ := decode.Find(r.insts, insts[i].Addr)
+	return int32(at)
+}
+
+// into returns the branches to an instruction.
+func (r *reach) into(i int32) []edge {
+	at := sort.Search(len(r.sorted), func(k int) bool { return r.sorted[k].to >= i })
+	end := at
+	for end < len(r.sorted) && r.sorted[end].to == i {
+		end++
+	}
+	return r.sorted[at:end]
+}
+
+// visit is a walk backwards over all ways to an instruction.
+type visit struct {
+	*reach
+	seen [2 * reachWindow / 64]uint64
+	work [maxEdges + 2]int32
+	n    int
+}
+
+// enter puts the instructions that may be executed before i on the list.
+func (v *visit) enter(i int32) {
+	if i > 0 && fallsThrough(&v.insts[i-1]) {
+		v.add(i - 1)
+	}
+	for _, e := range v.into(i) {
+		v.add(e.from)
+	}
+}
+
+func (v *visit) add(i int32) {
+	if v.seen[i/64]>>(i%64)&1 == 0 && v.n < len(v.work) {
+		v.seen[i/64] |= 1 << (i % 64)
+		v.work[v.n] = i
+		v.n++
+	}
+}
+
+// definition returns the next instruction that writes the register, on the ways
+// that have been entered; -1 if there is none left.
+func (v *visit) definition(reg byte) int32 {
+	for v.n > 0 {
+		v.n--
+		at := v.work[v.n]
+		if f := effectOf(&v.insts[at]); (f.full|f.part)>>reg&1 != 0 {
+			return at
+		}
+		v.enter(at)
+	}
+	return -1
+}
+
+// constant returns the address that a register holds in front of instruction i,
+// if every definition that reaches it says the same. Ways on which there is
+// none are left out: the register is not used there.
+func (r *reach) constant(reg byte, i int32, copies int) (k uint64, found bool) {
+	v := visit{reach: r}
+	v.enter(i)
+	for at := v.definition(reg); at >= 0; at = v.definition(reg) {
+		if inst := &r.insts[at]; inst.Flow == decode.FlowCall || inst.Flow == decode.FlowCallIndirect {
+			continue
+		}
+		this, ok := r.assigned(at, copies)
+		if !ok || found && this != k {
+			return 0, false
+		}
+		k, found = this, true
+	}
+	return k, found
+}
+
+// pointer reports whether every definition that reaches instruction i makes the
+// register a whole address as it was found: in memory, in another register or
+// in an instruction.
+func (r *reach) pointer(reg byte, i int32, copies int) bool {
+	v := visit{reach: r}
+	v.enter(i)
+	for at := v.definition(reg); at >= 0; at = v.definition(reg) {
+		inst := &r.insts[at]
+		d := DetailOf(inst)
+		op := opcodeOf{d.Map(), d.Opcode(), -1}
+		switch {
+		case d.Encoding() > EncREX2:
+			return false
+		case inst.Flow == decode.FlowCall || inst.Flow == decode.FlowCallIndirect:
+			continue
+		case op.opMap == Map0F && op.opcode>>4 == 4 && d.W() != 0: // cmov
+			v.enter(at)
+		case op.opMap != MapOneByte:
+			return false
+		case isPopRegister(d), setsConstant(inst):
+			continue
+		case d.W() == 0 || op.opcode != 0x89 && op.opcode != 0x8b:
+			return false
+		}
+		if source := moveSource(d); d.Mod() == 3 && (copies == 0 || !r.pointer(source, at, copies-1)) {
+			return false
+		}
+	}
+	return true
+}
+
+// moveSource returns the register that mov or cmov reads.
+func moveSource(d Detail) byte {
+	if d.Map() == MapOneByte && d.Opcode() == 0x89 {
+		return d.register()
+	}
+	return d.rmRegister()
+}
+
+func isPopRegister(d Detail) bool { return d.Map() == MapOneByte && d.Opcode()&^7 == 0x58 }
+
+// setsConstant recognises instructions that put an address of their own into a
+// register.
+func setsConstant(inst *decode.Inst) bool {
+	return isLea(inst) && inst.PCRel.Kind == decode.PCRelAddress ||
+		inst.Fields.ImmLen >= 4 && (isMovImmediate(inst) || opcodeOf{MapOneByte, 0xc7, 0}.matches(DetailOf(inst)))
+}
+
+// assigned returns the address that an instruction puts into its register.
+func (r *reach) assigned(i int32, copies int) (uint64, bool) {
+	inst := &r.insts[i]
+	d := DetailOf(inst)
+	op := d.Opcode()
+	switch {
+	case d.Encoding() > EncREX2 || d.Map() != MapOneByte:
+		return 0, false
+	case setsConstant(inst) && inst.Fields.ImmLen != 0:
+		return immediate(inst), true
+	case setsConstant(inst):
+		return inst.Target, true
+	case d.W() == 0 || copies == 0 || op != 0x89 && op != 0x8b:
+		return 0, false
+	case d.Mod() != 3:
+		return r.spilled(inst, copies-1)
+	}
+	return r.constant(moveSource(d), i, copies-1)
+}
+
+// spilled returns the address in a place of the stack frame, if all that is
+// stored there in the window is the same.
+func (r *reach) spilled(load *decode.Inst, copies int) (k uint64, found bool) {
+	place, ok := operandAddress(load)
+	if !ok || place.base != RSP && place.base != RBP || place.index != noRegister {
+		return 0, false
+	}
+	for i := range r.insts {
+		inst := &r.insts[i]
+		d := DetailOf(inst)
+		if !isStore(d) || d.W() == 0 {
+			continue
+		}
+		if at, ok := operandAddress(inst); !ok || at != place {
+			continue
+		}
+		this, ok := r.constant(d.register(), int32(i), copies)
+		if !ok || found && this != k {
+			return 0, false
+		}
+		k, found = this, true
+	}
+	return k, found
+}
