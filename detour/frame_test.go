@@ -86,9 +86,10 @@ func (r *runner) checkFrame(t *testing.T, c frameCase) {
 	}
 }
 
-// expected returns what a field must hold. Segment registers are the engine's
-// own.
+// expected returns what a field must hold. Segment registers are those of a
+// Linux program on the CPU, elsewhere the engine's own.
 func (r *runner) expected(f detour.Field, c frameCase) (value uint64, known bool) {
+	onCPU := r.engine.Name() == "cpu"
 	switch {
 	case f.Register == r.file.PC && c.trapIP && r.isa.Name() == "amd64":
 		return home + 1, true
@@ -107,8 +108,10 @@ func (r *runner) expected(f detour.Field, c frameCase) (value uint64, known bool
 		return 0x700, true
 	case "msr":
 		return 0, !c.kernel
-	case "cs", "ss":
-		return 0, false
+	case "cs":
+		return 0x33, onCPU
+	case "ss":
+		return 0x2b, onCPU
 	}
 	return 0, true
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"strings"
+	"testing"
 
 	"xol/arch"
 )
@@ -16,14 +17,20 @@ type region struct {
 	user  bool     // relies on the red zone of user mode
 }
 
+func unhex(t testing.TB, text string) []byte {
+	t.Helper()
+	code, err := hex.DecodeString(strings.ReplaceAll(text, " ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
 // code returns the bytes in memory.
-func (r region) code(isa arch.ISA) (code []byte) {
+func (r region) code(t testing.TB, isa arch.ISA) (code []byte) {
+	t.Helper()
 	if r.hex != "" {
-		code, err := hex.DecodeString(strings.ReplaceAll(r.hex, " ", ""))
-		if err != nil {
-			panic(err)
-		}
-		return code
+		return unhex(t, r.hex)
 	}
 	for _, w := range r.words {
 		if isa.Name() == "ppc64" {

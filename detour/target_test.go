@@ -104,12 +104,10 @@ func (t *target) Encode(dst []byte, _ *relocate.Plan, to uint64) (int, error) {
 	return callbackOffset + copy(dst[callbackOffset:], t.callback), nil
 }
 
-// Prepare aligns the stack pointer where the ABI has it aligned everywhere.
+// Prepare also makes the stack pointer one that the template can use.
 func (t *target) Prepare(inst *decode.Inst, f *machine.File, s machine.State) {
 	t.ISA.Prepare(inst, f, s)
-	if t.Name() != "amd64" {
-		f.SetWord(s, f.SP, f.Word(s, f.SP)&^15)
-	}
+	alignStack(t.ISA, f, s)
 }
 
 // StackScratch is all below the red zone that the buffer and its callback use.
@@ -151,7 +149,7 @@ func testBuffers(t *testing.T, name string, open opener) {
 			}
 			t.Run(name+" "+modeName(kernel)+" "+c.name, func(t *testing.T) {
 				tg := newTarget(t, isa, kernel)
-				r := verifyRegions(t, tg, open, sweep(t, isa, c.code(isa), home))
+				r := verifyRegions(t, tg, open, sweep(t, isa, c.code(t, isa), home))
 				if r.Executed != 1 {
 					t.Errorf("not run: %v", r.Skipped)
 				}
@@ -197,19 +195,17 @@ func newRunner(t *testing.T, isa arch.ISA, open opener) *runner {
 		at: home + 0x10000, callback: home + 0x11000, callbacks: callbacks(t, isa)}
 }
 
-// randomize sets the general registers and the flags to any values.
+// randomize sets the registers to any values.
 func (r *runner) randomize(seed uint64) {
 	r.seed = seed
-	for i := range r.file.Registers {
-		reg, v := &r.file.Registers[i], machine.Mix(seed+uint64(i)*0x9e3779b97f4a7c15)
-		switch reg.Kind {
-		case machine.General:
-			r.file.SetWord(r.start, i, v)
-		case machine.StackPointer:
-			r.file.SetWord(r.start, i, 0x0e00_0000_0000+v&0xfff0)
-		case machine.Flags, machine.Control:
-			r.file.SetWord(r.start, i, v&reg.Free|reg.Set)
-		}
+	verify.RandomState(r.file, r.start, seed)
+	alignStack(r.isa, r.file, r.start)
+}
+
+// alignStack aligns the stack pointer where the ABI has it aligned everywhere.
+func alignStack(isa arch.ISA, f *machine.File, s machine.State) {
+	if isa.Name() != "amd64" {
+		f.SetWord(s, f.SP, f.Word(s, f.SP)&^15)
 	}
 }
 
