@@ -21,7 +21,8 @@ const (
 // register has, found by looking back from it over all ways that lead there.
 // The tables known are those of GCC, LLVM and Go: entries of 1, 2 or 4 bytes,
 // relative to a label or to the table, and addresses. A table of addresses
-// whose first one is not in f is one of function pointers.
+// whose first one is not in f is one of function pointers; and a tail call goes
+// to a function, however its address is computed.
 func (ISA) IndirectJump(f *classify.Func, i int, mem optcheck.Memory) optcheck.Jump {
 	if i < 0 || i >= len(f.Insts) {
 		return optcheck.Jump{What: whatNoJump}
@@ -33,6 +34,7 @@ func (ISA) IndirectJump(f *classify.Func, i int, mem optcheck.Memory) optcheck.J
 		return optcheck.Jump{What: whatNoJump}
 	}
 	w, k := newWindow(f.Insts, i)
+	w.memory = mem
 	v := w.value(fieldRn(inst), k, maxDepth)
 	switch v.kind {
 	case valueConstant, valuePointer:
@@ -44,6 +46,9 @@ func (ISA) IndirectJump(f *classify.Func, i int, mem optcheck.Memory) optcheck.J
 		return optcheck.Jump{Kind: optcheck.JumpTable, Table: w.table(&v)}
 	case valueElement:
 		return optcheck.Jump{What: whatIndex}
+	}
+	if v.what == whatArithmetic && w.leaves(k) {
+		return optcheck.Jump{Kind: optcheck.JumpPointer}
 	}
 	return optcheck.Jump{What: v.what}
 }
@@ -105,6 +110,7 @@ type use struct {
 func unknown(what string) value         { return value{what: what} }
 func constant(v uint64) value           { return value{kind: valueConstant, addr: v} }
 func (v *value) whole() bool            { return v.kind == valueConstant || v.kind == valuePointer }
+func (v *value) offset() bool           { return v.kind == valueEntry && v.width < 8 }
 func (w *window) at(k int) *decode.Inst { return &w.insts[k] }
 
 // value returns what is known of register r in front of instruction k.
@@ -118,28 +124,59 @@ func (w *window) value(r uint32, k, depth int) value {
 	return w.merged(cell{register: r}, k, func(d int) value { return w.made(d, r, depth-1) })
 }
 
-// merged puts together what the definitions of c in front of k make.
+// merged puts together what the definitions of c in front of k make. Where the
+// value is a fixed one, the sure ways show it.
 func (w *window) merged(c cell, k int, made func(d int) value) value {
-	start, ok := w.definitions(c, k)
+	if w.fixed {
+		if v := w.mergedOver(c, k, true, made); v.kind == valueConstant {
+			return v
+		}
+	}
+	return w.mergedOver(c, k, false, made)
+}
+
+func (w *window) mergedOver(c cell, k int, sure bool, made func(d int) value) value {
+	start, ok := w.definitions(c, k, sure)
 	defer w.release(start)
 	if !ok {
 		return unknown(whatTooFar)
 	}
-	v := value{}
-	for n := start; n < len(w.found); n++ {
+	v, first := value{kind: valuePointer}, true
+	for n := start; n < len(w.found) && v.kind != valueUnknown; n++ {
 		other := value{kind: valuePointer}
 		if d := int(w.found[n]); d != outside {
 			other = made(d)
 		}
-		if n == start {
-			v = other
-		} else {
+		switch {
+		case w.fixed && !w.holdsData(&other):
+		case first:
+			v, first = other, false
+		default:
 			v = merge(v, other)
 		}
-		if v.kind == valueUnknown {
-			break
-		}
 	}
+	return v
+}
+
+// holdsData reports whether v is a constant that can be the address of a table
+// or label.
+func (w *window) holdsData(v *value) bool {
+	if v.kind != valueConstant || v.addr <= pageMask || w.memory == nil {
+		return v.kind == valueConstant && v.addr > pageMask
+	}
+	_, ok := w.memory.DataEnd(v.addr)
+	return ok
+}
+
+// fixedValue returns the value of a register that compilers only give the
+// address of a table of offsets, or of the label that these start from. Ways
+// that give it something else are none: they lead through a call that never
+// returns, or through another indirect jump that never goes there.
+func (w *window) fixedValue(r uint32, k, depth int) value {
+	before := w.fixed
+	w.fixed = true
+	v := w.value(r, k, depth)
+	w.fixed = before
 	return v
 }
 
@@ -333,6 +370,12 @@ func (w *window) sum(d, depth int) value {
 	}
 	a := w.value(fieldRn(inst), d, depth)
 	b := w.value(fieldRm(inst), d, depth)
+	switch {
+	case b.offset() && a.kind != valueConstant:
+		a = w.fixedValue(fieldRn(inst), d, depth)
+	case a.offset() && b.kind != valueConstant:
+		b = w.fixedValue(fieldRm(inst), d, depth)
+	}
 	if a.kind == valueConstant && b.kind != valueConstant {
 		return based(a.addr, b, use{fieldRm(inst), d}, bits, signed, shift)
 	}
@@ -408,11 +451,15 @@ func inMemory(width uint8) value {
 
 // indexed returns the load of an element by a register offset.
 func (w *window) indexed(d int, a *transfer, depth int) value {
-	if v := w.value(a.base, d, depth); v.kind == valueConstant {
+	address := w.value
+	if a.width < 8 {
+		address = w.fixedValue
+	}
+	if v := address(a.base, d, depth); v.kind == valueConstant {
 		return w.entry(v.addr, use{a.index, d}, a.shift, a)
 	}
 	if a.shift == 0 && a.option&extendWide == extendWide {
-		if v := w.value(a.index, d, depth); v.kind == valueConstant {
+		if v := address(a.index, d, depth); v.kind == valueConstant {
 			return w.entry(v.addr, use{a.base, d}, 0, a)
 		}
 	}

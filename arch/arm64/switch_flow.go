@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"xol/decode"
+	"xol/optcheck"
 )
 
 // Bounds of the search for where an indirect jump goes.
@@ -21,7 +22,9 @@ type window struct {
 	next     []int32 // by branch: the one before with the same target
 	indirect int32   // the last indirect jump, which next chains as well
 	whole    bool    // it is all of the function
-	steps    int     // left
+	memory   optcheck.Memory
+	fixed    bool // values are looked for that are constants
+	steps    int  // left
 	seen     []uint64
 	todo     []int32
 	found    []int32
@@ -37,16 +40,16 @@ const outside = -2
 func newWindow(insts []decode.Inst, i int) (*window, int) {
 	lo := max(0, i-maxWindow*3/4)
 	hi := min(len(insts), lo+maxWindow)
-	w := &window{
-		insts: insts[lo:hi], whole: hi-lo == len(insts), steps: maxSteps, indirect: none,
-		seen: make([]uint64, (hi-lo+63)/64),
-	}
-	chains := make([]int32, 2*(hi-lo))
+	n := hi - lo
+	w := &window{insts: insts[lo:hi], steps: maxSteps, indirect: none, seen: make([]uint64, (n+63)/64)}
+	chains := make([]int32, 2*n)
 	for k := range chains {
 		chains[k] = none
 	}
-	w.from, w.next = chains[:hi-lo], chains[hi-lo:]
+	w.from, w.next = chains[:n], chains[n:]
 	w.link()
+	from, to := w.function(i - lo)
+	w.whole = (lo == 0 || from > 0) && (hi == len(insts) || to < n)
 	return w, i - lo
 }
 
@@ -99,6 +102,50 @@ func (w *window) fallsThrough(k int) bool {
 		return !inst.Has(decode.Invalid)
 	}
 	return inst.Has(decode.Conditional)
+}
+
+// isEntry reports whether a function starts with instruction k. There may be
+// several in text without symbols.
+func (w *window) isEntry(k int) bool {
+	if k == 0 {
+		return true
+	}
+	const btiJ = 0xd503249f
+	inst := &w.insts[k]
+	entry := inst.Has(decode.LandingPad) && WordOf(inst) != btiJ && !w.fallsThrough(k-1)
+	for b := w.from[k]; b != none; b = w.next[b] {
+		switch w.insts[b].Flow {
+		case decode.FlowCall:
+			return true
+		case decode.FlowJumpIf: // what saves registers may stand behind a test
+			entry = false
+		}
+	}
+	return entry
+}
+
+// function returns the part of the window that is in the same function as
+// instruction k.
+func (w *window) function(k int) (from, to int) {
+	from, to = k, k+1
+	for from > 0 && !w.isEntry(from) {
+		from--
+	}
+	for to < len(w.insts) && !w.isEntry(to) {
+		to++
+	}
+	return from, to
+}
+
+// pushIndirect adds the indirect jumps of the function that holds instruction k
+// to what is left to do.
+func (w *window) pushIndirect(k int) {
+	from, to := w.function(k)
+	for j := w.indirect; j != none; j = w.next[j] {
+		if from <= int(j) && int(j) < to {
+			w.todo = append(w.todo, j)
+		}
+	}
 }
 
 // before returns the only instruction that execution comes from to k, and
@@ -161,32 +208,38 @@ func (c *cell) changes(inst *decode.Inst) bool {
 }
 
 // definitions returns the instructions that the value of c in front of k may
-// come from: the last on each way there that may change it, or outside. It
-// answers false where too much code would have to be looked at. The list is
-// valid until release is called with its start.
-func (w *window) definitions(c cell, k int) (start int, ok bool) {
+// come from: the last on each way there that may change it, or outside. Ways
+// that are not sure lead over indirect jumps, and over calls that may never
+// return, since branches lead behind them too. It answers false where too much
+// code would have to be looked at. The list is w.found[start:] until release is
+// called.
+func (w *window) definitions(c cell, k int, sure bool) (start int, ok bool) {
 	start = len(w.found)
 	clear(w.seen)
 	w.todo = append(w.todo[:0], int32(k))
-	indirect := w.indirect
+	pushed := false
 	for len(w.todo) > 0 {
 		k := int(w.todo[len(w.todo)-1])
 		w.todo = w.todo[:len(w.todo)-1]
 		for w.visit(k) {
-			for b := w.from[k]; b != none; b = w.next[b] {
-				w.todo = append(w.todo, b)
+			if k == 0 && !w.whole {
+				return start, false
 			}
-			if k == 0 {
-				if !w.whole {
-					return start, false
-				}
+			if w.isEntry(k) {
 				w.found = append(w.found, outside)
 				break
 			}
+			for b := w.from[k]; b != none; b = w.next[b] {
+				w.todo = append(w.todo, b)
+			}
 			if !w.fallsThrough(k - 1) {
-				for ; indirect != none; indirect = w.next[indirect] {
-					w.todo = append(w.todo, indirect)
+				if !pushed && !sure {
+					w.pushIndirect(k)
+					pushed = true
 				}
+				break
+			}
+			if sure && w.from[k] != none && w.insts[k-1].Has(decode.Link) {
 				break
 			}
 			k--
