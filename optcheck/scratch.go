@@ -41,9 +41,14 @@ func (s *Scratch) land(f *Function) {
 	}
 }
 
-// enter notes that landing i has the given offset.
+// enter notes that landing i has the given offset. An entry of a jump table is
+// told as such, where it is a pointer in data as well.
 func (s *Scratch) enter(off uint64, i int) {
-	if off < uint64(len(s.who)) && s.who[off] == 0 {
+	if off >= uint64(len(s.who)) {
+		return
+	}
+	who := s.who[off]
+	if who == 0 || s.landings[who-1].Kind == place.LandPointer && s.landings[i].Kind == place.LandSwitch {
 		s.who[off] = uint32(i) + 1
 	}
 }
@@ -73,9 +78,19 @@ func (s *Scratch) landFrom(f *Function, i int) {
 	if target, ok := inst.BranchTarget(); ok {
 		s.add(f, place.Landing{Addr: target, From: inst.Addr, Kind: place.LandBranch})
 	}
-	if inst.Has(decode.Link) || inst.Flow == decode.FlowSyscall {
+	if comesBack(inst) {
 		s.add(f, place.Landing{Addr: inst.Next(), From: inst.Addr, Kind: place.LandReturn})
 	}
+}
+
+// comesBack reports whether execution comes back behind inst from elsewhere:
+// from a function, or from the handler of an exception or interrupt.
+func comesBack(inst *decode.Inst) bool {
+	switch inst.Flow {
+	case decode.FlowSyscall, decode.FlowTrap, decode.FlowHalt:
+		return true
+	}
+	return inst.Has(decode.Link)
 }
 
 // mustStay are the facts that keep instructions in place. The first that
