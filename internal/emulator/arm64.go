@@ -24,6 +24,7 @@ func arm64Model(f *machine.File) Model {
 		Arch:      unicorn.ARM64,
 		Constants: []Constant{{unicorn.ARM64CPACR, fpAndSIMD}},
 		Defect:    arm64Defect,
+		Lethal:    func(word uint32) bool { return arm64DefectOf(word) != "" },
 		skip:      arm64Skip,
 		event: func(trap uint32) machine.Event {
 			switch trap {
@@ -50,8 +51,8 @@ func arm64Model(f *machine.File) Model {
 	return s
 }
 
-// arm64Defects are instructions that the engine does not run as an
-// architecture that has them does: bits of the word and their value.
+// arm64Defects are instructions that the engine takes for something else and
+// crashes on: bits of the word and their value.
 var arm64Defects = [...]struct {
 	mask, value uint32
 	reason      string
@@ -60,9 +61,11 @@ var arm64Defects = [...]struct {
 	{0xbfe0fc00, 0x2ec03c00, "famax, famin and fscale, on which the engine crashes"},
 }
 
-func arm64Defect(inst *decode.Inst) string {
+func arm64Defect(inst *decode.Inst) string { return arm64DefectOf(arm64.WordOf(inst)) }
+
+func arm64DefectOf(word uint32) string {
 	for _, d := range arm64Defects {
-		if arm64.WordOf(inst)&d.mask == d.value {
+		if word&d.mask == d.value {
 			return d.reason
 		}
 	}

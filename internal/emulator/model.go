@@ -32,6 +32,9 @@ type Model struct {
 	// architecture has it, in the words of a class of instructions; empty
 	// where it does.
 	Defect func(*decode.Inst) string
+	// Lethal reports whether the engine crashes on an instruction word even
+	// where it only translates it; nil where there is no such word.
+	Lethal func(word uint32) bool
 
 	skip  func(*decode.Inst) string // what else no random state is run on
 	event func(trap uint32) machine.Event

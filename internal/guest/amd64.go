@@ -3,13 +3,19 @@
 package guest
 
 import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
 	"xol/arch/amd64"
 )
 
 // Exceptions of amd64 [SDM vol. 3, 6.3.1].
 const (
-	amd64Debug      = 1
-	amd64Breakpoint = 3
+	amd64Debug       = 1
+	amd64Breakpoint  = 3
+	amd64DivideError = 0
+	amd64DoubleFault = 8
 )
 
 var amd64Target = target{
@@ -20,6 +26,7 @@ var amd64Target = target{
 	redZone: 128,
 	skew:    8,                                 // the return address
 	reset:   map[int]uint64{amd64.FTW: 0xffff}, // no x87 register in use
+	learn:   amd64Learn,
 	trap:    amd64Trap,
 	step:    amd64Step,
 	test: testCode{
@@ -43,7 +50,71 @@ func amd64Trap(c *CPU, number uint32) Event {
 	case amd64Breakpoint:
 		return Event{Kind: EventBreakpoint, Addr: pc - amd64BreakpointLen(c, pc)}
 	}
+	c.forgetException()
 	return Event{Kind: EventException, Addr: pc, Number: uint64(number)}
+}
+
+// noException stands for no pending exception in the engine.
+const noException = 1<<32 - 1
+
+// amd64Learn finds where the engine keeps the pending exception. It never sees a
+// handler return, so that it would take another exception for a double fault,
+// and stop at a third. Two divisions by zero show the place.
+func amd64Learn(c *CPU) error {
+	if err := c.m.Write(testText, []byte{0x48, 0xf7, 0xf7}); err != nil { // div rdi
+		return err
+	}
+	var contexts [3][]byte
+	for i := range contexts {
+		context, err := c.engine.Context()
+		if err != nil {
+			return err
+		}
+		contexts[i] = slices.Clone(context)
+		if i == len(contexts)-1 {
+			break
+		}
+		if err := c.Call(Function{Entry: testText}, 0); err != nil {
+			return err
+		}
+		if err := c.testRun(EventException, testText); err != nil {
+			return err
+		}
+	}
+	return c.findPending(contexts)
+}
+
+// findPending finds the word that was noException, then the number of a division
+// by zero, then that of a double fault.
+func (c *CPU) findPending(contexts [3][]byte) error {
+	found := 0
+	for at := 0; at+4 <= len(contexts[0]); at++ {
+		if binary.LittleEndian.Uint32(contexts[0][at:]) == noException &&
+			binary.LittleEndian.Uint32(contexts[1][at:]) == amd64DivideError &&
+			binary.LittleEndian.Uint32(contexts[2][at:]) == amd64DoubleFault {
+			c.pending = at
+			found++
+		}
+	}
+	if found != 1 {
+		return fmt.Errorf("%d places may hold the engine's pending exception", found)
+	}
+	c.forgetException()
+	return nil
+}
+
+// forgetException has the engine take the last exception for handled.
+func (c *CPU) forgetException() {
+	if c.pending == 0 {
+		return
+	}
+	context, err := c.engine.Context()
+	if err != nil {
+		c.err = err
+		return
+	}
+	binary.LittleEndian.PutUint32(context[c.pending:], noException)
+	c.err = c.engine.SetContext()
 }
 
 // amd64BreakpointLen tells int3, which is one byte, from int 3, which is two.

@@ -28,6 +28,7 @@ type CPU struct {
 		access Access
 	}
 	lengths []uint8
+	pending int   // offset in the engine's context of amd64's pending exception
 	err     error // that registers could not be reached
 }
 
@@ -60,7 +61,7 @@ func (m *Machine) openCPU(index int) (*CPU, error) {
 	c := &CPU{Index: index, m: m, state: m.File.NewState()}
 	var err error
 	c.engine, err = unicorn.Open(m.model.Arch, func(va uint64, a unicorn.Access) (uint64, unicorn.Perm, bool) {
-		pa, perm, ok := m.memory.translate(va, a)
+		pa, perm, ok := m.translate(va, a)
 		if !ok {
 			c.fault.seen, c.fault.page, c.fault.access = true, va, a
 		}

@@ -35,6 +35,10 @@ type page struct {
 	mem      []byte
 	physical uint64
 	perm     Perm
+	// fetched holds the code without the words on which the engine crashes;
+	// nil where there are none. It is looked for where scanned is not set.
+	fetched *page
+	scanned bool
 }
 
 // memory is the address space that all CPUs share.
@@ -91,7 +95,7 @@ func (m *Machine) takePage() (page, error) {
 		p := m.memory.free[n-1]
 		m.memory.free = m.memory.free[:n-1]
 		clear(p.mem)
-		return p, nil
+		return page{mem: p.mem, physical: p.physical}, nil
 	}
 	if m.memory.taken == uint64(len(m.memory.chunks))*chunkSize {
 		if err := m.addChunk(); err != nil {
@@ -133,6 +137,9 @@ func (m *memory) close() error {
 func (m *Machine) Unmap(addr, size uint64) error {
 	return m.change(addr, size, func(at uint64, p *page) {
 		m.memory.free = append(m.memory.free, *p)
+		if p.fetched != nil {
+			m.memory.free = append(m.memory.free, *p.fetched)
+		}
 		delete(m.memory.pages, at)
 	})
 }
@@ -157,12 +164,7 @@ func (m *Machine) change(addr, size uint64, f func(at uint64, p *page)) error {
 		}
 		f(at, p)
 	}
-	for _, c := range m.CPUs {
-		if err := c.engine.FlushTLB(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return m.flushTLB()
 }
 
 // forget has every engine translate the code at [addr, addr+size), which lies in
@@ -200,8 +202,32 @@ func (m *Machine) Write(addr uint64, src []byte) error {
 		if p.perm&Exec == 0 {
 			return nil
 		}
+		if err := m.rescan(p); err != nil {
+			return err
+		}
 		return m.forget(at, size)
 	})
+}
+
+// rescan has a page that changed looked through again when it is fetched from.
+func (m *Machine) rescan(p *page) error {
+	if m.model.Lethal == nil || !p.scanned {
+		return nil
+	}
+	if p.scanned = false; p.fetched != nil {
+		m.memory.free = append(m.memory.free, *p.fetched)
+		p.fetched = nil
+	}
+	return m.flushTLB()
+}
+
+func (m *Machine) flushTLB() error {
+	for _, c := range m.CPUs {
+		if err := c.engine.FlushTLB(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ReadWord returns the 8-byte word at addr, in the guest's byte order.
@@ -236,10 +262,47 @@ func enginePerms(p Perm) (e unicorn.Perm) {
 }
 
 // translate finds the page at va for an engine.
-func (m *memory) translate(va uint64, access unicorn.Access) (uint64, unicorn.Perm, bool) {
-	p := m.pages[va]
+func (m *Machine) translate(va uint64, access unicorn.Access) (uint64, unicorn.Perm, bool) {
+	p := m.memory.pages[va]
 	if p == nil || p.perm&permOf[access] == 0 {
 		return 0, 0, false
 	}
+	if m.model.Lethal != nil && p.perm&Exec != 0 {
+		if !p.scanned {
+			m.scan(p)
+		}
+		if p.fetched != nil {
+			return p.apart(access)
+		}
+	}
 	return p.physical, enginePerms(p.perm), true
+}
+
+// apart translates a page whose code is not fetched from where its data are.
+func (p *page) apart(access unicorn.Access) (uint64, unicorn.Perm, bool) {
+	if access == unicorn.Fetch {
+		return p.fetched.physical, unicorn.PermExec, true
+	}
+	return p.physical, enginePerms(p.perm &^ Exec), true
+}
+
+// scan looks for words on which the engine crashes, as it would also where they
+// only follow what is executed. Words of 0 are undefined instructions.
+func (m *Machine) scan(p *page) {
+	p.scanned = true
+	for i := 0; i < PageSize; i += 4 {
+		if !m.model.Lethal(m.Order.Uint32(p.mem[i:])) {
+			continue
+		}
+		if p.fetched == nil {
+			f, err := m.takePage()
+			if err != nil {
+				p.perm &^= Exec // nothing of it can run safely
+				return
+			}
+			copy(f.mem, p.mem)
+			p.fetched = &f
+		}
+		clear(p.fetched.mem[i : i+4])
+	}
 }

@@ -60,6 +60,11 @@ func (c *CPU) test() error {
 			return err
 		}
 	}
+	if m.target.learn != nil {
+		if err := m.target.learn(c); err != nil {
+			return err
+		}
+	}
 	c.RestoreCore(before)
 	c.Running = false
 	return m.Unmap(testText, 2*PageSize)

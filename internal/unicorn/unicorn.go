@@ -111,6 +111,7 @@ type Engine struct {
 	self      cgo.Handle
 	watch     *C.struct_xol_watch  // nil where nothing is watched
 	refused   map[uint64]C.uc_hook // the hooks of instructions that must not run
+	context   *C.uc_context
 }
 
 // Open returns a new engine that translates addresses by t.
@@ -133,6 +134,10 @@ func Open(a Arch, t Translate) (*Engine, error) {
 func (e *Engine) Close() error {
 	if e.uc == nil {
 		return nil
+	}
+	if e.context != nil {
+		C.uc_context_free(e.context)
+		e.context = nil
 	}
 	err := C.uc_close(e.uc)
 	e.uc = nil

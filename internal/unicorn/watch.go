@@ -133,3 +133,26 @@ func (e *Engine) Read(r *Registers) error {
 	}
 	return nil
 }
+
+// Context returns the state of the engine's CPU as it lies in its memory, which
+// differs from version to version. What is changed there takes effect with
+// SetContext. The slice is valid until Close.
+func (e *Engine) Context() ([]byte, error) {
+	if e.context == nil {
+		if err := C.uc_context_alloc(e.uc, &e.context); err != 0 {
+			return nil, Error(err)
+		}
+	}
+	if err := C.uc_context_save(e.uc, e.context); err != 0 {
+		return nil, Error(err)
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(e.context)), int(C.uc_context_size(e.uc))), nil
+}
+
+// SetContext sets the state that Context returned.
+func (e *Engine) SetContext() error {
+	if err := C.uc_context_restore(e.uc, e.context); err != 0 {
+		return Error(err)
+	}
+	return nil
+}
