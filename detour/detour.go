@@ -36,7 +36,8 @@ type Options struct {
 	// as handlers on Linux see it; elsewhere it is that address anyway.
 	TrapIP bool
 	// Dead is the number of bytes behind the instructions that the jump may
-	// overwrite because nobody executes them (see optcheck.Verdict.Moved).
+	// overwrite because nobody executes them (see optcheck.Verdict.Moved): the
+	// last instruction leads elsewhere.
 	Dead uint64
 	// Move says how the instructions are moved. Form, Back, Kernel and Reenter
 	// are set by PlanDetour.

@@ -171,16 +171,22 @@ func TestErrors(t *testing.T) {
 	for _, c := range []struct {
 		name, isa string
 		code      []byte
+		dead      uint64
 		want      error
 	}{
-		{"nothing", "amd64", nil, relocate.ErrEmpty},
-		{"less than the jump", "amd64", []byte{0x90, 0x90, 0x90, 0x90}, detour.ErrShort},
-		{"an instruction that cannot be moved", "amd64", []byte{0x90, 0x90, 0x0f, 0x0b, 0x90}, relocate.ErrRefused},
-		{"an instruction that cannot be moved", "arm64", []byte{0, 0, 0x20, 0xd4}, relocate.ErrRefused},
-		{"an instruction that cannot be moved", "ppc64", []byte{0x7f, 0xe0, 0, 8}, relocate.ErrRefused},
+		{"nothing", "amd64", nil, 5, relocate.ErrEmpty},
+		{"less than the jump", "amd64", []byte{0x90, 0x90, 0x90, 0x90}, 0, detour.ErrShort},
+		{"nothing dead behind", "amd64", []byte{0x90, 0x90, 0x90, 0xc3}, 0, detour.ErrShort},
+		{"a dead byte behind", "amd64", []byte{0x90, 0x90, 0x90, 0xc3}, 1, nil},
+		{"too few dead bytes", "amd64", []byte{0x90, 0x90, 0xc3}, 1, detour.ErrShort},
+		{"a way to what is said to be dead", "amd64", []byte{0x90, 0x90, 0x90, 0x90}, 1, detour.ErrShort},
+		{"an instruction that cannot be moved", "amd64", []byte{0x90, 0x90, 0x0f, 0x0b, 0x90}, 0, relocate.ErrRefused},
+		{"an instruction that cannot be moved", "arm64", []byte{0, 0, 0x20, 0xd4}, 0, relocate.ErrRefused},
+		{"an instruction that cannot be moved", "ppc64", []byte{0x7f, 0xe0, 0, 8}, 0, relocate.ErrRefused},
 	} {
 		isa := isaOf(t, c.isa)
-		if err := isa.PlanDetour(new(detour.Plan), sweep(t, isa, c.code, home), detour.Options{}); !errors.Is(err, c.want) {
+		err := isa.PlanDetour(new(detour.Plan), sweep(t, isa, c.code, home), detour.Options{Dead: c.dead})
+		if !errors.Is(err, c.want) {
 			t.Errorf("%s, %s: %v, want %v", c.isa, c.name, err, c.want)
 		}
 	}
@@ -213,6 +219,45 @@ func TestNothingIsHalfWritten(t *testing.T) {
 		}
 		if jump, err := isa.JumpTo(home, home+1<<40); jump != nil || !errors.Is(err, relocate.ErrRange) {
 			t.Errorf("%s: jump % x, %v", name, jump, err)
+		}
+	}
+}
+
+// TestPrivilege checks that programs can execute the template of user mode, and
+// that only that of kernel mode reads what they cannot.
+func TestPrivilege(t *testing.T) {
+	for _, c := range []struct {
+		isa    string
+		kernel bool // the template of kernel mode is privileged
+	}{{"amd64", false}, {"arm64", true}, {"ppc64", true}, {"ppc64le", true}} {
+		isa := isaOf(t, c.isa)
+		for _, kernel := range []bool{false, true} {
+			code := templateOf(t, isa, detour.Options{Kernel: kernel, Callback: templateAt})
+			privileged := slices.ContainsFunc(sweep(t, isa, code, templateAt), func(i decode.Inst) bool { return i.Has(decode.Privileged) })
+			if privileged != (kernel && c.kernel) {
+				t.Errorf("%s %s: privileged %t", c.isa, modeName(kernel), privileged)
+			}
+		}
+	}
+}
+
+// TestAllocations makes a buffer again and again with one plan.
+func TestAllocations(t *testing.T) {
+	for _, name := range arch.Names() {
+		isa := isaOf(t, name)
+		insts := sweep(t, isa, nops(isa), home)
+		var p detour.Plan
+		dst := make([]byte, 1024)
+		allocs := testing.AllocsPerRun(50, func() {
+			if err := isa.PlanDetour(&p, insts, detour.Options{Callback: far}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := isa.EncodeDetour(dst, &p, home+0x8000); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if allocs > 2 { // the ISA's template, twice
+			t.Errorf("%s: %v allocations", name, allocs)
 		}
 	}
 }

@@ -15,6 +15,7 @@ type region struct {
 	hex   string   // amd64
 	words []uint32 // elsewhere
 	user  bool     // relies on the red zone of user mode
+	dead  uint64   // bytes behind it that the jump overwrites as well
 }
 
 func unhex(t testing.TB, text string) []byte {
@@ -54,23 +55,24 @@ func regionsOf(isa arch.ISA) []region {
 
 var amd64Regions = []region{
 	{name: "nothing", hex: "90 90 90 90 90"},
-	{name: "flags that are set before", hex: "4811c1 4819d3"},                         // adc, sbb
-	{name: "flags that are saved", hex: "9c 58 9c 59 90"},                             // pushf; pop
-	{name: "the direction flag", hex: "a4 a5 ac 90 90"},                               // movsb, movsl, lodsb
-	{name: "the red zone", hex: "48894424f8 488b4c2480", user: true},                  // mov %rax,-8(%rsp); mov -128(%rsp),%rcx
-	{name: "the stack pointer as a value", hex: "4889e0 488d5c2408"},                  // mov %rsp,%rax; lea 8(%rsp),%rbx
-	{name: "pushes", hex: "55 4889e5 4154 53"},                                        //
-	{name: "pops", hex: "5b 415c 5d 4158"},                                            //
-	{name: "a prologue", hex: "55 4889e5 4883ec20"},                                   //
-	{name: "the stack pointer lowered by a register", hex: "4883e4f0 4829c4"},         //
-	{name: "memory by instruction pointer", hex: "488b0577070000 4889056d070000"},     // loads and stores
-	{name: "the instruction pointer as a value", hex: "488d0577070000"},               //
-	{name: "a conditional branch out", hex: "4839c8 7540"},                            //
-	{name: "a long branch out", hex: "85c9 0f8c00010000"},                             //
-	{name: "a branch over a part of it", hex: "7503 48ffc0 48ffc1"},                   //
-	{name: "a call", hex: "e800010000"},                                               //
-	{name: "an indirect call", hex: "48ffc0 ffd3"},                                    //
-	{name: "a return", hex: "4883c408 c3"},                                            //
+	{name: "flags that are set before", hex: "4811c1 4819d3"},                     // adc, sbb
+	{name: "flags that are saved", hex: "9c 58 9c 59 90"},                         // pushf; pop
+	{name: "the direction flag", hex: "a4 a5 ac 90 90"},                           // movsb, movsl, lodsb
+	{name: "the red zone", hex: "48894424f8 488b4c2480", user: true},              // mov %rax,-8(%rsp); mov -128(%rsp),%rcx
+	{name: "the stack pointer as a value", hex: "4889e0 488d5c2408"},              // mov %rsp,%rax; lea 8(%rsp),%rbx
+	{name: "pushes", hex: "55 4889e5 4154 53"},                                    //
+	{name: "pops", hex: "5b 415c 5d 4158"},                                        //
+	{name: "a prologue", hex: "55 4889e5 4883ec20"},                               //
+	{name: "the stack pointer lowered by a register", hex: "4883e4f0 4829c4"},     //
+	{name: "memory by instruction pointer", hex: "488b0577070000 4889056d070000"}, // loads and stores
+	{name: "the instruction pointer as a value", hex: "488d0577070000"},           //
+	{name: "a conditional branch out", hex: "4839c8 7540"},                        //
+	{name: "a long branch out", hex: "85c9 0f8c00010000"},                         //
+	{name: "a branch over a part of it", hex: "7503 48ffc0 48ffc1"},               //
+	{name: "a call", hex: "e800010000"},                                           //
+	{name: "an indirect call", hex: "48ffc0 ffd3"},                                //
+	{name: "a return", hex: "4883c408 c3"},                                        //
+	{name: "a return with dead bytes behind", hex: "31c0 c3", dead: 2},
 	{name: "a jump", hex: "31c0 90 90 eb40"},                                          //
 	{name: "SIMD registers", hex: "660fefc1 0f28d8"},                                  // pxor, movaps
 	{name: "more bytes than the jump has", hex: "31c0 48b88877665544332211"},          //

@@ -149,6 +149,7 @@ func testBuffers(t *testing.T, name string, open opener) {
 			}
 			t.Run(name+" "+modeName(kernel)+" "+c.name, func(t *testing.T) {
 				tg := newTarget(t, isa, kernel)
+				tg.opt.Dead = c.dead
 				r := verifyRegions(t, tg, open, sweep(t, isa, c.code(t, isa), home))
 				if r.Executed != 1 {
 					t.Errorf("not run: %v", r.Skipped)

@@ -39,6 +39,7 @@ type checker struct {
 
 	insts    []decode.Inst
 	original []byte
+	dead     uint64 // bytes at its end
 	callback []byte
 	slot     []byte
 	buffer   []byte
@@ -63,7 +64,8 @@ func newChecker(t *testing.T, c checkCase) *checker {
 	t.Helper()
 	isa := isaOf(t, c.isa)
 	k := &checker{isa: isa, file: isa.Registers(), original: unhex(t, c.original), callback: unhex(t, returns[c.isa])}
-	k.insts = decode.Sweep(isa, nil, k.original, home)
+	k.dead = c.dead
+	k.insts = decode.Sweep(isa, nil, k.original[:len(k.original)-int(c.dead)], home)
 	e, err := emulator.Open(c.isa, k.file)
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +96,7 @@ func (k *checker) makeSlot() error {
 }
 
 func (k *checker) makeBuffer() error {
-	if err := k.isa.PlanDetour(&k.plan, k.insts, detour.Options{Callback: callbackAt}); err != nil {
+	if err := k.isa.PlanDetour(&k.plan, k.insts, detour.Options{Callback: callbackAt, Dead: k.dead}); err != nil {
 		return err
 	}
 	k.buffer = make([]byte, k.plan.Max)
@@ -319,23 +321,27 @@ var returns = map[string]string{
 	"amd64": "c3", "arm64": "c0035fd6", "ppc64": "4e800020", "ppc64le": "2000804e",
 }
 
-type checkCase struct{ name, isa, original string }
+type checkCase struct {
+	name, isa, original string
+	dead                uint64 // bytes at the end that nobody executes
+}
 
 var checkCases = []checkCase{
-	{"a prologue", "amd64", "55 4889e5 4154"},
-	{"five instructions", "amd64", "f9 f5 ffc0 f8"}, // stc; cmc; inc %eax; clc
-	{"a long instruction behind a short one", "amd64", "f8 48b88877665544332211"},
-	{"one long instruction", "amd64", "48b88877665544332211"},
-	{"a branch over a part", "amd64", "7503 48ffc0 48ffc1"},
-	{"flags into registers", "amd64", "4811c8 4819d3"},
-	{"a register", "arm64", "20040091"},
-	{"flags", "arm64", "200002ba"},
-	{"a branch", "arm64", "00020054"},
-	{"a register", "ppc64", "38630001"},
-	{"a carry", "ppc64", "7c642914"},
-	{"a branch", "ppc64", "41820040"},
-	{"a register", "ppc64le", "01006338"},
-	{"a carry", "ppc64le", "1429647c"},
+	{"a prologue", "amd64", "55 4889e5 4154", 0},
+	{"five instructions", "amd64", "f9 f5 ffc0 f8", 0}, // stc; cmc; inc %eax; clc
+	{"a long instruction behind a short one", "amd64", "f8 48b88877665544332211", 0},
+	{"one long instruction", "amd64", "48b88877665544332211", 0},
+	{"a branch over a part", "amd64", "7503 48ffc0 48ffc1", 0},
+	{"flags into registers", "amd64", "4811c8 4819d3", 0},
+	{"dead bytes behind a return", "amd64", "31c0 c3 0f0b", 2},
+	{"a register", "arm64", "20040091", 0},
+	{"flags", "arm64", "200002ba", 0},
+	{"a branch", "arm64", "00020054", 0},
+	{"a register", "ppc64", "38630001", 0},
+	{"a carry", "ppc64", "7c642914", 0},
+	{"a branch", "ppc64", "41820040", 0},
+	{"a register", "ppc64le", "01006338", 0},
+	{"a carry", "ppc64le", "1429647c", 0},
 }
 
 var operations = []patch.Operation{patch.Arm, patch.Optimize, patch.Unoptimize, patch.Disarm}

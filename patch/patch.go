@@ -63,8 +63,8 @@ const (
 	// all that happen from then on.
 	Redirect
 	// Quiesce waits until no CPU is in the range of Step, and no thread will
-	// come back to it: interrupted or preempted there, or about to return there
-	// from a hit that was taken before this step.
+	// come back to it: from an interrupt or a preemption, from a function that
+	// it called there, or from a hit that was taken before this step.
 	Quiesce
 )
 
@@ -149,8 +149,8 @@ func (p *Plan) States() []State {
 type Site struct {
 	Addr uint64
 	// Original is the text without a probe: for Optimize and Unoptimize the
-	// whole instructions that the jump replaces, for the others at least the
-	// first instruction.
+	// whole instructions that the jump replaces, and what is dead behind them,
+	// for the others at least the first instruction.
 	Original []byte
 	// Detour is where the detour buffer is. Arm and Disarm do not need it.
 	Detour machine.Range
