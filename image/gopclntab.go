@@ -47,12 +47,7 @@ func goFunctions(data []byte, text extent, order binary.ByteOrder) ([]goFunc, er
 	if err != nil {
 		return nil, err
 	}
-	if t.layout.text > 0 {
-		t.base = t.word(t.layout.text)
-		if t.base < text.lo || t.base >= text.hi {
-			t.base = text.lo
-		}
-	}
+	t.setBase(text)
 	var fns []goFunc
 	for i := range t.count {
 		f, err := t.function(i)
@@ -110,6 +105,16 @@ func newGoTable(data []byte, order byteOrder) (*goTable, error) {
 	return t, nil
 }
 
+// setBase finds what narrow entries count from, in a program with that text.
+func (t *goTable) setBase(text extent) {
+	if t.layout.text > 0 {
+		t.base = t.word(t.layout.text)
+		if t.base < text.lo || t.base >= text.hi {
+			t.base = text.lo
+		}
+	}
+}
+
 // entrySize returns the bytes of a table of count functions, which ends with
 // an address.
 func (t *goTable) entrySize(count uint64) uint64 { return (2*count + 1) * uint64(t.layout.entry) }
@@ -144,19 +149,39 @@ func (t *goTable) field(i int) uint64 {
 	return t.order.u64(t.funcs[8*i:])
 }
 
-func (t *goTable) function(i int) (goFunc, error) {
-	f := goFunc{lo: t.base + t.field(2*i), hi: t.base + t.field(2*i+2)}
-	// What describes a function begins with its address and its name.
+// extent returns the range of function i.
+func (t *goTable) extent(i int) extent {
+	return extent{t.base + t.field(2*i), t.base + t.field(2*i+2)}
+}
+
+// The words that describe a function, behind its address.
+const (
+	goNameWord        = iota
+	goArgsWord        // bytes of arguments
+	goDeferReturnWord // since Go 1.12 [cmd/link, internal/ld/pcln.go]
+)
+
+// described returns a word that describes function i.
+func (t *goTable) described(i, word int) (uint32, bool) {
 	at := t.field(2*i + 1)
-	described := t.funcs
+	in := t.funcs
 	if t.layout.funcs == 0 {
-		described = t.data
+		in = t.data
 	}
-	end := at + uint64(t.layout.entry) + 4
-	if end < at || end > uint64(len(described)) {
+	end := at + uint64(t.layout.entry) + 4*uint64(word+1)
+	if end < at || end > uint64(len(in)) {
+		return 0, false
+	}
+	return t.order.u32(in[end-4:]), true
+}
+
+func (t *goTable) function(i int) (goFunc, error) {
+	e := t.extent(i)
+	f := goFunc{lo: e.lo, hi: e.hi}
+	name, ok := t.described(i, goNameWord)
+	if !ok {
 		return f, t.damaged("description outside the table", i)
 	}
-	name := t.order.u32(described[end-4:])
 	if uint64(name) > uint64(len(t.names)) {
 		return f, t.damaged("name outside the table", i)
 	}
@@ -214,11 +239,21 @@ var (
 // readGoFunctions returns the functions that the file names as a Go program;
 // none where it is not one.
 func (im *Image) readGoFunctions() ([]goFunc, error) {
-	table, at, err := im.goTable()
+	table, text, err := im.goProgram()
 	if table == nil || err != nil {
 		return nil, err
 	}
-	text := im.goText()
+	return goFunctions(table, text, im.ByteOrder())
+}
+
+// goProgram returns the table of functions of a Go program, and where they are;
+// no table where the file is no Go program.
+func (im *Image) goProgram() (table []byte, text extent, err error) {
+	table, at, err := im.goTable()
+	if table == nil || err != nil {
+		return nil, text, err
+	}
+	text = im.goText()
 	for i := range im.sections {
 		s := &im.sections[i]
 		if !im.mayHold(s, goModuleSections) {
@@ -226,14 +261,14 @@ func (im *Image) readGoFunctions() ([]goFunc, error) {
 		}
 		data, err := im.contents(s)
 		if err != nil {
-			return nil, err
+			return nil, text, err
 		}
 		if lo, ok := findGoText(data, at, text, im.order); ok {
 			text.lo = lo
 			break
 		}
 	}
-	return goFunctions(table, text, im.ByteOrder())
+	return table, text, nil
 }
 
 // goTable returns the table of functions, and its address.

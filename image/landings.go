@@ -45,7 +45,7 @@ func (im *Image) readLandings() (place.Landings, error) {
 	l.symbols(&p.symbols)
 	err = cmp.Or(err, l.data(p))
 	for _, read := range []func(l *landings) error{
-		(*landings).dynamic, (*landings).linuxTables, (*landings).landingPads,
+		(*landings).dynamic, (*landings).linuxTables, (*landings).landingPads, (*landings).goRecoveries,
 	} {
 		err = cmp.Or(err, read(l))
 	}

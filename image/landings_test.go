@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -434,6 +435,68 @@ func TestDataEnd(t *testing.T) {
 	}
 	if end, ok := im.DataEnd(f.Section("__ex_table").Addr - 1); ok {
 		t.Errorf("before a section: got %#x", end)
+	}
+}
+
+// TestLandingsOfThisProgram looks at where this Go program goes on after
+// panics: at calls of runtime.deferreturn, and at all of them.
+func TestLandingsOfThisProgram(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the call is looked for as amd64 has it")
+	}
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	im, err := OpenFile(path, Options{})
+	if err != nil {
+		t.Skip(err)
+	}
+	defer im.Close()
+	fns, err := im.readGoFunctions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(fns, func(f goFunc) bool { return f.name == "runtime.deferreturn" })
+	if i < 0 {
+		t.Fatal("there is no runtime.deferreturn")
+	}
+	landings, err := im.Landings()
+	if err != nil {
+		t.Fatal(err)
+	}
+	functions := make(map[uint64]bool)
+	for _, l := range landings {
+		if l.Kind != place.LandUnwind {
+			continue
+		}
+		functions[l.From] = true
+		code, err := im.Code(nil, l.Addr, 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if target := l.Addr + 5 + littleEndian.i32(code[1:]); code[0] != 0xe8 || target != fns[i].lo {
+			t.Errorf("%#x, of the function at %#x: % x is no call of runtime.deferreturn", l.Addr, l.From, code)
+		}
+	}
+	calls := 0
+	for _, f := range fns {
+		code, err := im.Code(nil, f.lo, f.hi-f.lo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at := 0; at+5 <= len(code); at++ {
+			if code[at] == 0xe8 && f.lo+uint64(at)+5+littleEndian.i32(code[at+1:]) == fns[i].lo {
+				calls++
+				if !functions[f.lo] {
+					t.Errorf("%s calls runtime.deferreturn at %#x", f.name, f.lo+uint64(at))
+				}
+				break
+			}
+		}
+	}
+	if calls == 0 {
+		t.Error("nothing is deferred")
 	}
 }
 
