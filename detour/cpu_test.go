@@ -33,3 +33,8 @@ func TestFramesOnTheCPU(t *testing.T) {
 	skipWithoutCPU(t)
 	testFrames(t, "amd64", openCPU)
 }
+
+func TestLibraryOnTheCPU(t *testing.T) {
+	skipWithoutCPU(t)
+	testLibrary(t, "amd64", openCPU)
+}

@@ -28,6 +28,12 @@ func TestFramesInUnicorn(t *testing.T) {
 	}
 }
 
+func TestLibrariesInUnicorn(t *testing.T) {
+	for _, name := range arch.Names() {
+		testLibrary(t, name, openUnicorn)
+	}
+}
+
 // TestLoopsInUnicorn runs a buffer whose region goes back to its start: to the
 // jump there, and not around in the buffer.
 func TestLoopsInUnicorn(t *testing.T) {

@@ -14,7 +14,8 @@ type template struct{ ISA }
 // PlanDetour fills p; see detour.Builder. The callback is called with the
 // direction flag clear; AC is left as it is. r16 to r31 of APX are among what is
 // not saved. Where the callback is not within 2 GiB, the call is an indirect
-// one, through rax. orig_rax is -1, as of an interrupt.
+// one, through rax, so that indirect branch tracking wants an endbr64 there.
+// orig_rax is -1, as of an interrupt.
 func (a ISA) PlanDetour(p *detour.Plan, insts []decode.Inst, opt detour.Options) error {
 	return detour.Start(template{a}, p, insts, opt)
 }

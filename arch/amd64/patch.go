@@ -6,8 +6,8 @@ import "xol/patch"
 const breakpoint = 0xcc
 
 // Breakpoint returns int3, which may take the place of any first byte while
-// other CPUs execute: they see the one or the other [Intel and AMD to Linux,
-// arch/x86/kernel/alternative.c, smp_text_poke_batch_finish].
+// other CPUs execute: they see the one or the other [Linux relies on it,
+// arch/x86/kernel/alternative.c, text_poke_bp_batch].
 func (ISA) Breakpoint(bool) []byte { return []byte{breakpoint} }
 
 // PlanPatch returns how an operation is done; see patch.Patcher. The jump is
