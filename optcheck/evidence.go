@@ -24,7 +24,7 @@ func (e *evidence) Func(dst []Verdict, f *Function, s *Scratch) []Verdict {
 	base := len(dst)
 	dst = slices.Grow(dst, len(f.Insts))[:base+len(f.Insts)]
 	s.land(f)
-	s.keepMarked(f)
+	s.keepMarked(f, e.rules)
 	c := checker{evidence: e, f: f, s: s, need: uint64(e.arch.JumpLen()), gap: s.firstGap(f)}
 	for i := range f.Insts {
 		v := &dst[base+i]
@@ -115,12 +115,13 @@ func (c *checker) member(v *Verdict, j int, first, dead bool) bool {
 	return true
 }
 
-// nobodyLands checks that nobody lands strictly inside the region.
+// nobodyLands checks that nobody lands strictly inside the region. Where
+// instructions are aligned, execution never comes to what lies between.
 func (c *checker) nobodyLands(v *Verdict, start, region uint64) bool {
 	off := start - c.f.Addr
-	inside := c.s.who[off+1 : off+region]
-	for _, who := range inside {
-		if who != 0 {
+	align := uint64(c.arch.Align())
+	for at := off + align; at < off+region; at += align {
+		if who := c.s.who[at]; who != 0 {
 			l := &c.s.landings[who-1]
 			culprit := l.From
 			if culprit == 0 {

@@ -113,8 +113,9 @@ var mustStay = [...]struct {
 const MustStay = place.Data | place.Ftrace | place.JumpLabel | place.StaticCall | place.Alternative |
 	place.Bug | place.CFITrap | place.ExTable
 
-// keepMarked fills s with the instructions that must stay.
-func (s *Scratch) keepMarked(f *Function) {
+// keepMarked fills s with the instructions that must stay by the rules that the
+// ISA has.
+func (s *Scratch) keepMarked(f *Function, rules *Rules) {
 	s.keep = resize(s.keep, len(f.Insts))
 	for _, m := range f.Marks {
 		if m.Kind&MustStay == 0 {
@@ -125,19 +126,19 @@ func (s *Scratch) keepMarked(f *Function) {
 			i = decode.From(f.Insts, m.Addr)
 		}
 		for ; i < len(f.Insts) && f.Insts[i].Addr < m.End(); i++ {
-			s.keepFor(i, m)
+			s.keepFor(i, m, rules)
 		}
 	}
 }
 
-func (s *Scratch) keepFor(i int, m place.Mark) {
+func (s *Scratch) keepFor(i int, m place.Mark, rules *Rules) {
 	k := &s.keep[i]
 	for j := range mustStay {
 		rank := uint8(j + 1)
 		if k.rank != 0 && k.rank <= rank {
 			return
 		}
-		if m.Kind&mustStay[j].kind != 0 {
+		if m.Kind&mustStay[j].kind != 0 && rules[mustStay[j].reason].ID != "" {
 			*k = keeper{m.Addr, rank}
 			return
 		}
