@@ -94,6 +94,9 @@ func (e *evaluation) explore(from int) outcome {
 	}
 	var joins joinList
 	e.joins(&joins, from, end)
+	if o.Kind == optcheck.JumpPointer && joins.n > 0 && e.alwaysPointer() {
+		return o
+	}
 	for _, j := range joins.list[:joins.n] {
 		if e.ways >= maxWays || joins.n == len(joins.list) {
 			o.merge(unresolved(whatManyWays), j.step)
@@ -161,12 +164,19 @@ func (e *evaluation) pointer(v value) (step int, ok bool) {
 	if n := &e.nodes[id]; single && (n.op == nodeResult || n.op == nodeLoad && n.width == 64) {
 		return int(n.step), true
 	}
-	if d := DetailOf(e.inst(0)); d.Mod() == 3 {
-		var r reach
-		r.start(e.insts, int(e.index[0]))
-		return 0, r.pointer(d.rmRegister(), r.at(e.insts, e.index[0]), maxCopies)
+	return 0, e.alwaysPointer()
+}
+
+// alwaysPointer reports whether the register that the jump reads is a whole
+// address on all ways.
+func (e *evaluation) alwaysPointer() bool {
+	d := DetailOf(e.inst(0))
+	if d.Mod() != 3 {
+		return false
 	}
-	return 0, false
+	var r reach
+	r.start(e.insts, int(e.index[0]))
+	return r.pointer(d.rmRegister(), r.at(e.insts, e.index[0]), maxCopies)
 }
 
 // explain says what is not understood of a target.

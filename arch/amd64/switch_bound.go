@@ -22,7 +22,8 @@ func (e *evaluation) bound(index nodeID) indexRange {
 		if e.inst(s).Flow != decode.FlowJumpIf {
 			continue
 		}
-		if r, ok := e.checked(s, index); ok {
+		r, related := e.checked(s, index)
+		if related {
 			return r
 		}
 	}
@@ -38,11 +39,13 @@ func (e *evaluation) bound(index nodeID) indexRange {
 	return indexRange{}
 }
 
-// The conditions that say less, in the low bits of the opcode. A lowest bit
-// turns a condition around.
+// The conditions of a number that is less, in the low bits of the opcode. The
+// lowest bit turns a condition around.
 const (
 	condBelow        = 0x2
+	condEqual        = 0x4
 	condBelowOrEqual = 0x6
+	condParity       = 0xa
 	condLess         = 0xc
 	condLessOrEqual  = 0xe
 )
@@ -57,13 +60,14 @@ func (e *evaluation) condition(s int) (cond byte, ok bool) {
 	if !e.taken(s) {
 		cond ^= 1
 	}
-	return cond, true
+	return cond, cond&^1 != condEqual && cond&^1 != condParity
 }
 
-// checked returns what the branch at step s says of the index.
-func (e *evaluation) checked(s int, index nodeID) (r indexRange, ok bool) {
+// checked returns what the branch at step s says of the index, and whether it is
+// related to it. What is known of the index further away is of no use then.
+func (e *evaluation) checked(s int, index nodeID) (r indexRange, related bool) {
 	cond, ok := e.condition(s)
-	if !ok || cond != condBelow && cond != condBelowOrEqual && cond != condLess && cond != condLessOrEqual {
+	if !ok {
 		return r, false
 	}
 	c := s + 1
@@ -72,42 +76,88 @@ func (e *evaluation) checked(s int, index nodeID) (r indexRange, ok bool) {
 	if !e.reach(c) {
 		return r, false
 	}
+	if r, ok = e.limited(c, cond, index); ok {
+		return r, true
+	}
+	return indexRange{}, e.concerns(c, index)
+}
+
+// limited returns the range of the index if step c is a comparison with its
+// limit, after which the condition holds.
+func (e *evaluation) limited(c int, cond byte, index nodeID) (r indexRange, ok bool) {
 	q, ok := e.compared(c)
 	if !ok || q.limit >= maxCount {
 		return r, false
 	}
+	count := q.limit
+	switch cond {
+	case condBelow, condLess:
+	case condBelowOrEqual, condLessOrEqual:
+		count++
+	default:
+		return r, false
+	}
+	q.value = e.whole(q.value)
 	id, single := q.value.single()
 	if !single || cond >= condLess && e.bits(id) >= q.width {
 		return r, false // it may be negative
-	}
-	count := q.limit
-	if cond == condBelowOrEqual || cond == condLessOrEqual {
-		count++
 	}
 	r = indexRange{bound: optcheck.BoundCompare, count: count, step: c}
 	return r, e.applies(&r, q, id, index)
 }
 
+// concerns reports whether a register that step c reads or writes holds the
+// index, or differs from it by a number.
+func (e *evaluation) concerns(c int, index nodeID) bool {
+	d := DetailOf(e.inst(c))
+	if d.Encoding() > EncREX2 || e.inst(c).Fields.ModRM == 0 {
+		return false
+	}
+	of, _ := e.split(index)
+	regs, n := [2]byte{d.register(), d.rmRegister()}, 2
+	if d.Mod() != 3 {
+		n = 1
+	}
+	for _, reg := range regs[:n] {
+		for s := c - 1; s <= c; s++ {
+			id, single := e.whole(e.register(reg, 64, s)).single()
+			if v, _ := e.split(id); single && v == of {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // applies reports whether a comparison of the node id tells about the index,
-// and shifts the range where it is of the index plus or less a number.
+// and shifts the range where they differ by a number.
 func (e *evaluation) applies(r *indexRange, q comparison, id, index nodeID) bool {
-	n, m := &e.nodes[index], &e.nodes[id]
-	self := value{terms: [2]term{{1, index}}}
+	n := &e.nodes[index]
 	switch {
 	case id == index:
 		return q.width >= 32 || e.bits(index) <= q.width
 	case (n.op == nodeZero || n.op == nodeSign) && n.of == q.value:
 		return q.width >= n.width
-	case q.width < 32:
-		return false
-	case m.op == nodeOffset && m.of == self:
-		r.first = -m.k
-		return true
-	case n.op == nodeOffset && n.of == q.value:
-		r.count += n.k
-		return r.count-1 < maxCount
 	}
-	return false
+	of, k := e.split(index)
+	compared, less := e.split(id)
+	if of != compared || q.width < 32 {
+		return false
+	}
+	if k -= less; int64(k) >= 0 {
+		r.first = k
+		return true
+	}
+	r.count += k // the index is not negative
+	return r.count-1 < maxCount
+}
+
+// split takes the number apart that is added to a node.
+func (e *evaluation) split(id nodeID) (v value, k uint64) {
+	if n := &e.nodes[id]; n.op == nodeOffset {
+		return n.of, n.k
+	}
+	return value{terms: [2]term{{1, id}}}, 0
 }
 
 // comparison is that of a value, as an unsigned number, with a limit.

@@ -175,7 +175,7 @@ func (e *evaluation) arithmetic(o *operation, op byte, v, w value) (value, bool)
 	k, known := w.isConstant()
 	switch op {
 	case aluAdd:
-		if known {
+		if known && !w.address {
 			return e.offset(v, k, o.width), true
 		}
 		return v.plus(w)
@@ -183,7 +183,7 @@ func (e *evaluation) arithmetic(o *operation, op byte, v, w value) (value, bool)
 		if known {
 			return e.offset(v, -k, o.width), true
 		}
-		return v.plus(w.times(^uint64(0)))
+		return v.plus(w.negative())
 	case aluAnd:
 		if !known {
 			v, w = w, v

@@ -44,7 +44,7 @@ func (p *path) inst(s int) *decode.Inst { return &p.insts[p.index[s]] }
 func (p *path) reach(s int) bool {
 	for s >= p.n && !p.closed && p.n < maxPath {
 		last := int(p.index[p.n-1])
-		if last > 0 && fallsThrough(&p.insts[last-1]) {
+		if fallsInto(p.insts, last) {
 			p.push(last - 1)
 			continue
 		}
@@ -118,6 +118,23 @@ func (p *path) taken(s int) bool {
 // isBranch recognises direct branches, but calls.
 func isBranch(inst *decode.Inst) bool {
 	return (inst.Flow == decode.FlowJump || inst.Flow == decode.FlowJumpIf) && inst.Has(decode.HasTarget)
+}
+
+// fallsInto reports whether instruction i may be executed behind the one in
+// front of it, which is not so if that is padding.
+func fallsInto(insts []decode.Inst, i int) bool {
+	for k := i - 1; k >= 0; k-- {
+		if !isPadding(&insts[k]) {
+			return fallsThrough(&insts[k])
+		}
+	}
+	return i > 0
+}
+
+// isPadding recognises nops, of one byte or with operands.
+func isPadding(inst *decode.Inst) bool {
+	d := DetailOf(inst)
+	return isPlainNop(d) || d.Map() == Map0F && d.Opcode() == 0x1f
 }
 
 // fallsThrough reports whether the instruction behind may be executed next, or

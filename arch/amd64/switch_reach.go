@@ -69,15 +69,29 @@ type visit struct {
 	seen [2 * reachWindow / 64]uint64
 	work [maxEdges + 2]int32
 	n    int
+	// indirect is set when the indirect jumps have been on the list.
+	indirect bool
 }
 
-// enter puts the instructions that may be executed before i on the list.
+// enter puts the instructions that may be executed before i on the list. Where
+// there is none that is known, those are the indirect jumps.
 func (v *visit) enter(i int32) {
-	if i > 0 && fallsThrough(&v.insts[i-1]) {
+	through := fallsInto(v.insts, int(i))
+	if through {
 		v.add(i - 1)
 	}
-	for _, e := range v.into(i) {
+	edges := v.into(i)
+	for _, e := range edges {
 		v.add(e.from)
+	}
+	if i == 0 || through || len(edges) > 0 || v.indirect {
+		return
+	}
+	v.indirect = true
+	for k := range v.insts {
+		if v.insts[k].Flow == decode.FlowJumpIndirect {
+			v.add(int32(k))
+		}
 	}
 }
 
@@ -114,6 +128,9 @@ func (r *reach) constant(reg byte, i int32, copies int) (k uint64, found bool) {
 			continue
 		}
 		this, ok := r.assigned(at, copies)
+		if !ok && v.indirect && operandWidth(DetailOf(&r.insts[at])) < 64 {
+			continue // no address: execution comes some other way
+		}
 		if !ok || found && this != k {
 			return 0, false
 		}

@@ -5,8 +5,9 @@ import "xol/decode"
 // A value is what a register holds, as a sum: a constant and up to two terms.
 // Values that are equal have the same form.
 type value struct {
-	k     uint64
-	terms [2]term // by node; those in use come first
+	k       uint64
+	terms   [2]term // by node; those in use come first
+	address bool    // k is the address of something
 }
 
 // term is a multiple of a node; scale 0 means that there is none.
@@ -100,24 +101,28 @@ func (v value) single() (nodeID, bool) {
 
 // scaled returns a multiple. A sum becomes a node of its own: it is an index.
 func (e *evaluation) scaled(v value, m uint64) value {
-	if _, known := v.isConstant(); !known && m != 1 && (v.k != 0 || v.terms[1].scale != 0) {
-		v = e.leaf(node{op: nodeOffset, of: v})
+	if _, known := v.isConstant(); !known && m != 1 {
+		v = e.whole(v)
 	}
-	return v.times(m)
+	v.k *= m
+	for i := range v.terms {
+		v.terms[i].scale *= m
+	}
+	return v.normal()
 }
 
-// times returns a multiple.
-func (v value) times(m uint64) value {
-	out := value{k: v.k * m}
-	for _, t := range v.terms {
-		out, _ = out.with(term{t.scale * m, t.node})
+// whole makes a sum a node of its own; a multiple stays one.
+func (e *evaluation) whole(v value) value {
+	if v.k == 0 && v.terms[1].scale == 0 {
+		return v
 	}
-	return out
+	return e.leaf(node{op: nodeOffset, of: v})
 }
 
 // plus returns the sum, unless it has too many terms.
 func (v value) plus(w value) (value, bool) {
 	v.k += w.k
+	v.address = v.address || w.address
 	for _, t := range w.terms {
 		var ok bool
 		if v, ok = v.with(t); !ok {
@@ -147,14 +152,28 @@ func (v value) with(t term) (value, bool) {
 	default:
 		b = t
 	}
-	if b.scale == 0 {
-		b = term{}
-	}
-	if a.scale == 0 {
-		a, b = b, term{}
-	}
 	v.terms = [2]term{a, b}
-	return v, true
+	return v.normal(), true
+}
+
+// negative returns the multiple by -1.
+func (v value) negative() value {
+	v.k = -v.k
+	for i := range v.terms {
+		v.terms[i].scale = -v.terms[i].scale
+	}
+	return v
+}
+
+// normal leaves out the terms that have become 0.
+func (v value) normal() value {
+	if v.terms[1].scale == 0 {
+		v.terms[1] = term{}
+	}
+	if v.terms[0].scale == 0 {
+		v.terms = [2]term{v.terms[1], {}}
+	}
+	return v
 }
 
 // register returns what the low bits of a register hold in front of step s.
@@ -218,6 +237,7 @@ func (e *evaluation) address(s int) value {
 		return e.made(noRegister, s)
 	}
 	v := constant(m.disp)
+	v.address = e.inst(s).PCRel.Kind != decode.PCRelNone
 	if m.index != noRegister {
 		index := e.register(m.index, 64, s)
 		if _, known := index.isConstant(); known && m.scale > 1 {
