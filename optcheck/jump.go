@@ -50,7 +50,8 @@ const (
 	BoundNone Bound = iota
 	// BoundCompare: from the comparison in front of the jump.
 	BoundCompare
-	// BoundMask: the index is masked, or its type is too small for more.
+	// BoundMask: the index is masked, or its type is too small for more. The
+	// table may be shorter.
 	BoundMask
 )
 
@@ -60,7 +61,7 @@ const (
 type Table struct {
 	Addr   uint64 // of the first entry
 	Base   uint64
-	Count  int    // entries; 0 where Bound is BoundNone
+	Count  int    // entries, with BoundMask at most; 0 where Bound is BoundNone
 	Check  uint64 // address of the comparison or mask; 0 where there is none
 	Width  uint8  // bytes of an entry: 1, 2, 4 or 8
 	Shift  uint8

@@ -18,20 +18,22 @@ const (
 const maxEntries = 1 << 16
 
 // readTable appends a landing for each entry of the table t that the jump at
-// the address at uses. Where the number of entries
-// is known, all of them have to be addresses of instructions. Where it is not,
-// the table goes on as long as entries lead into the function: one too many
-// does no harm, one too few would.
+// the address at uses. Where a comparison tells the number of entries, all of
+// them have to be addresses of instructions. A mask only tells what is no
+// entry any more: the compiler may know that not all indices occur. Then, and
+// where nothing tells, the table goes on as long as entries lead into the
+// function: one too many does no harm, one too few would.
 func (p *Program) readTable(f *classify.Func, at uint64, t *Table, dst place.Landings) (place.Landings, string) {
 	if p.Memory == nil {
 		return dst, tableUnreadable
 	}
 	r := tableReader{memory: p.Memory, order: p.Arch.ByteOrder(), table: t}
 	base, sure := len(dst), len(dst)
+	exact := t.Bound == BoundCompare
 	for n := 0; n < maxEntries && (t.Count == 0 || n < t.Count); n++ {
 		target, ok := r.entry(n)
 		if !ok {
-			if t.Count != 0 {
+			if exact {
 				return dst, tableUnreadable
 			}
 			break
@@ -39,13 +41,13 @@ func (p *Program) readTable(f *classify.Func, at uint64, t *Table, dst place.Lan
 		_, start := decode.Find(f.Insts, target)
 		own := target-f.Addr < uint64(len(f.Code))
 		if own && !start || !own && !p.Starts.covers(target) {
-			if t.Count != 0 {
+			if exact {
 				return dst, tableOutside
 			}
 			break
 		}
 		dst = append(dst, place.Landing{Addr: target, From: at, Kind: place.LandSwitch})
-		if own || t.Count != 0 {
+		if own || exact {
 			sure = len(dst)
 		}
 	}

@@ -25,8 +25,8 @@ const maxWays = 24
 // ways to the jump backwards and computes, from the last instructions that set
 // them, the registers that it depends on.
 //
-// A table of addresses without a bound whose first one is not in f is taken for
-// one of function pointers.
+// A table of addresses that no comparison bounds and whose first one is not in f
+// is taken for one of function pointers.
 func (ISA) IndirectJump(f *classify.Func, i int, mem optcheck.Memory) optcheck.Jump {
 	if i < 0 || i >= len(f.Insts) {
 		return unresolved(whatOther).Jump
@@ -44,7 +44,7 @@ func (ISA) IndirectJump(f *classify.Func, i int, mem optcheck.Memory) optcheck.J
 	var e evaluation
 	e.start(f.Insts, i)
 	j := e.explore(0).Jump
-	if t := &j.Table; j.Kind == optcheck.JumpTable && t.Width == 8 && t.Base == 0 && t.Bound == optcheck.BoundNone && !leadsInto(f, t.Addr, mem) {
+	if t := &j.Table; j.Kind == optcheck.JumpTable && t.Width == 8 && t.Base == 0 && t.Bound != optcheck.BoundCompare && !leadsInto(f, t.Addr, mem) {
 		return optcheck.Jump{Kind: optcheck.JumpPointer}
 	}
 	return j
@@ -256,8 +256,10 @@ func (o *outcome) limit(e *evaluation, r indexRange) {
 	}
 	t := &o.Table
 	t.Addr += r.first * uint64(t.Width)
-	t.Bound, t.Count, t.Check = r.bound, int(r.count), e.inst(r.step).Addr
-	o.checks = r.step
+	t.Bound, t.Count = r.bound, int(r.count)
+	if r.step != 0 {
+		t.Check, o.checks = e.inst(r.step).Addr, r.step
+	}
 }
 
 // findBase finds the address of the table that the load n reads, if it is in a

@@ -5,15 +5,19 @@ import (
 	"xol/optcheck"
 )
 
-// maxCount is more than the entries of any table.
-const maxCount = 1 << 16
+const (
+	// maxCount is more than the entries of any table.
+	maxCount = 1 << 16
+	// maxMask is more than the mask of any index.
+	maxMask = 1 << 12
+)
 
 // indexRange is what is known of a table's index.
 type indexRange struct {
 	bound optcheck.Bound
 	first uint64 // index that the first entry is for; modulo 2^64
 	count uint64
-	step  int // of the comparison or mask
+	step  int // of the comparison or mask; 0 for none
 }
 
 // bound returns the range of an index.
@@ -22,19 +26,23 @@ func (e *evaluation) bound(index nodeID) indexRange {
 		if e.inst(s).Flow != decode.FlowJumpIf {
 			continue
 		}
-		r, related := e.checked(s, index)
-		if related {
+		if r, related := e.checked(s, index); r.bound != optcheck.BoundNone {
 			return r
+		} else if related {
+			break
 		}
 	}
-	if n := &e.nodes[index]; n.op == nodeAnd {
-		mask := n.k & (1<<n.width - 1)
-		if n.width == 64 {
-			mask = n.k
-		}
-		if mask < maxCount {
-			return indexRange{optcheck.BoundMask, 0, mask + 1, int(n.step)}
-		}
+	return e.limit(index)
+}
+
+// limit returns the range of an index that comes from its mask or its type.
+func (e *evaluation) limit(index nodeID) indexRange {
+	n := &e.nodes[index]
+	if mask := n.k & (^uint64(0) >> (64 - n.width)); n.op == nodeAnd && mask < maxMask {
+		return indexRange{optcheck.BoundMask, 0, mask + 1, int(n.step)}
+	}
+	if e.bits(index) == 8 {
+		return indexRange{bound: optcheck.BoundMask, count: 1 << 8}
 	}
 	return indexRange{}
 }
