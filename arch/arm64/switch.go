@@ -40,14 +40,14 @@ func (ISA) IndirectJump(f *classify.Func, i int, mem optcheck.Memory) optcheck.J
 	case valueConstant, valuePointer:
 		return optcheck.Jump{Kind: optcheck.JumpPointer}
 	case valueEntry, valueTarget:
-		if v.kind == valueEntry && v.width == 8 && !labels(v.addr, f, mem) {
+		if v.entire() && !labels(v.addr, f, mem) {
 			return optcheck.Jump{Kind: optcheck.JumpPointer}
 		}
 		return optcheck.Jump{Kind: optcheck.JumpTable, Table: w.table(&v)}
 	case valueElement:
 		return optcheck.Jump{What: whatIndex}
 	}
-	if v.what == whatArithmetic && w.leaves(k) {
+	if (v.what == whatArithmetic || v.what == whatSeveral) && w.leaves(k) {
 		return optcheck.Jump{Kind: optcheck.JumpPointer}
 	}
 	return optcheck.Jump{What: v.what}
@@ -107,10 +107,18 @@ type use struct {
 	at       int
 }
 
-func unknown(what string) value         { return value{what: what} }
-func constant(v uint64) value           { return value{kind: valueConstant, addr: v} }
-func (v *value) whole() bool            { return v.kind == valueConstant || v.kind == valuePointer }
-func (v *value) offset() bool           { return v.kind == valueEntry && v.width < 8 }
+func unknown(what string) value { return value{what: what} }
+func constant(v uint64) value   { return value{kind: valueConstant, addr: v} }
+
+// offset and entire tell entries that are offsets from those that are addresses.
+func (v *value) offset() bool { return v.kind == valueEntry && v.width < 8 }
+func (v *value) entire() bool { return v.kind == valueEntry && v.width == 8 && v.shift == 0 }
+
+// whole reports whether v is an address that nothing was computed from.
+func (v *value) whole() bool {
+	return v.kind == valueConstant || v.kind == valuePointer || v.entire()
+}
+
 func (w *window) at(k int) *decode.Inst { return &w.insts[k] }
 
 // value returns what is known of register r in front of instruction k.
@@ -159,10 +167,13 @@ func (w *window) mergedOver(c cell, k int, sure bool, made func(d int) value) va
 }
 
 // holdsData reports whether v is a constant that can be the address of a table
-// or label.
+// or label, or of the page that holds one.
 func (w *window) holdsData(v *value) bool {
-	if v.kind != valueConstant || v.addr <= pageMask || w.memory == nil {
-		return v.kind == valueConstant && v.addr > pageMask
+	if v.kind != valueConstant || v.addr <= pageMask {
+		return false
+	}
+	if v.addr&pageMask == 0 || w.memory == nil {
+		return true
 	}
 	_, ok := w.memory.DataEnd(v.addr)
 	return ok
@@ -191,11 +202,11 @@ func merge(a, b value) value {
 		return a
 	case b.kind == valueUnknown:
 		return b
-	case a.whole() && b.whole():
-		return value{kind: valuePointer}
 	case same == b:
 		same.index = use{register: noRegister}
 		return same
+	case a.whole() && b.whole():
+		return value{kind: valuePointer}
 	}
 	return unknown(whatSeveral)
 }
@@ -219,6 +230,9 @@ func (w *window) made(d int, r uint32, depth int) value {
 	}
 	switch shapeOf(word) {
 	case shapeAddImmediate:
+		if rn == zeroOrSP {
+			break
+		}
 		return plus(w.value(rn, d, depth), addImmediate(word), is64(word))
 	case shapeMoveWide:
 		return w.wide(d, depth)
@@ -359,7 +373,8 @@ func extended(v value, bits uint32, signed bool) value {
 func (w *window) sum(d, depth int) value {
 	inst := w.at(d)
 	word := WordOf(inst)
-	if isSub(word) || !is64(word) {
+	stack := shapeOf(word) == shapeAddExtended && fieldRn(inst) == zeroOrSP
+	if isSub(word) || !is64(word) || stack {
 		return unknown(whatArithmetic)
 	}
 	bits, signed, shift := uint32(64), false, word>>10&63

@@ -28,7 +28,8 @@ func (w *window) limit(u use) limit {
 		return limit{}
 	}
 	b := bounder{window: w, steps: maxPath}
-	return b.limit(bounded{cell: cell{register: u.register}, k: u.at, cond: condNone}, maxSplits)
+	v := bounded{origin: origin{cell{register: u.register}, u.at, all}, cond: condNone}
+	return b.limit(v, maxSplits)
 }
 
 // bounder looks for bounds.
@@ -37,10 +38,10 @@ type bounder struct {
 	steps int
 }
 
-// bounded is a value on its way back: in front of instruction k it is in cell.
+// bounded is a value on its way back: in front of instruction k it is in cell,
+// or the bits of it in mask are.
 type bounded struct {
-	cell
-	k    int
+	origin
 	best limit // what is known from masks
 	cond uint32
 }
@@ -120,6 +121,7 @@ func (b *bounder) back(v *bounded, p int, taken bool) (l limit, done bool) {
 		v.best = limit{int(s.max) + 1, inst.Addr, optcheck.BoundMask}
 	}
 	v.cell = s.cell
+	v.mask &= s.mask
 	return v.best, !ok
 }
 
@@ -157,7 +159,7 @@ func (b *bounder) compared(p int, v *bounded) int {
 	default:
 		return 0
 	}
-	if n >= maxCount || !b.same(fieldRn(inst), v.cell, p) {
+	if n >= maxCount || !b.same(fieldRn(inst), v, p) {
 		return 0
 	}
 	if v.cond == condCC {
@@ -166,17 +168,17 @@ func (b *bounder) compared(p int, v *bounded) int {
 	return int(n) + 1
 }
 
-// same reports whether register r holds, in front of instruction k, what c
-// does, or something at least as great.
-func (b *bounder) same(r uint32, c cell, k int) bool {
+// same reports whether register r holds, in front of instruction k, what v is,
+// or something at least as great.
+func (b *bounder) same(r uint32, v *bounded, k int) bool {
 	if r == zeroOrSP {
 		return false
 	}
-	if c.width == 0 && c.register == r {
+	if v.width == 0 && v.register == r {
 		return true
 	}
-	greater := b.origin(cell{register: r}, k)
-	own := b.origin(c, k)
+	greater := b.originOf(origin{cell{register: r}, k, all})
+	own := b.originOf(origin{v.cell, k, v.mask})
 	return greater.cell == own.cell && greater.k == own.k && own.mask&^greater.mask == 0
 }
 
@@ -188,10 +190,10 @@ type origin struct {
 	mask uint64
 }
 
-// origin follows c in front of k back through copies, over instructions with
-// one predecessor.
-func (b *bounder) origin(c cell, k int) origin {
-	o := origin{c, k, 1<<32 - 1}
+// originOf follows o back through copies, over instructions with one
+// predecessor. Indices are taken to be 32 bits wide.
+func (b *bounder) originOf(o origin) origin {
+	o.mask &= 1<<32 - 1
 	for range maxSegment {
 		p, _ := b.before(o.k)
 		if p == none {

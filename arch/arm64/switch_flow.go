@@ -21,7 +21,7 @@ type window struct {
 	from     []int32 // by instruction: the last branch to it
 	next     []int32 // by branch: the one before with the same target
 	indirect int32   // the last indirect jump, which next chains as well
-	whole    bool    // it is all of the function
+	whole    bool    // it holds all of the function of the jump
 	memory   optcheck.Memory
 	fixed    bool // values are looked for that are constants
 	steps    int  // left
@@ -48,8 +48,11 @@ func newWindow(insts []decode.Inst, i int) (*window, int) {
 	}
 	w.from, w.next = chains[:n], chains[n:]
 	w.link()
-	from, to := w.function(i - lo)
-	w.whole = (lo == 0 || from > 0) && (hi == len(insts) || to < n)
+	w.whole = n == len(insts)
+	if !w.whole { // text without symbols may hold several functions
+		from, to := w.function(i - lo)
+		w.whole = (lo == 0 || from > 0) && (hi == len(insts) || to < n)
+	}
 	return w, i - lo
 }
 
@@ -57,7 +60,7 @@ func newWindow(insts []decode.Inst, i int) (*window, int) {
 func (w *window) link() {
 	for k := range w.insts {
 		inst := &w.insts[k]
-		if inst.Flow == decode.FlowJumpIndirect && !w.leaves(k) {
+		if inst.Flow == decode.FlowJumpIndirect {
 			w.next[k], w.indirect = w.indirect, int32(k)
 			continue
 		}
@@ -86,11 +89,19 @@ func (w *window) index(addr uint64) (int, bool) {
 func (w *window) leaves(k int) bool {
 	const nearby = 24
 	for j := k - 1; j >= max(0, k-nearby) && w.fallsThrough(j); j-- {
-		if w.insts[j].Flow == decode.FlowNone && changedBy(&w.insts[j])>>linkRegister&1 != 0 {
-			return true
+		inst := &w.insts[j]
+		if inst.Flow == decode.FlowNone && mayChange(inst, linkRegister) && changedBy(inst)>>linkRegister&1 != 0 {
+			return !signsLink(inst)
 		}
 	}
 	return false
+}
+
+// signsLink recognises paciasp, pacibsp and their forms without sp: a function
+// starts, rather than ends.
+func signsLink(inst *decode.Inst) bool {
+	const mask, paciaz = 0xffffff9f, 0xd503231f
+	return WordOf(inst)&mask == paciaz
 }
 
 // fallsThrough reports whether execution may go on behind instruction k, at
@@ -107,12 +118,13 @@ func (w *window) fallsThrough(k int) bool {
 // isEntry reports whether a function starts with instruction k. There may be
 // several in text without symbols.
 func (w *window) isEntry(k int) bool {
-	if k == 0 {
-		return true
+	inst := &w.insts[k]
+	entry := inst.Has(decode.LandingPad)
+	if k == 0 || !entry && w.from[k] == none {
+		return k == 0
 	}
 	const btiJ = 0xd503249f
-	inst := &w.insts[k]
-	entry := inst.Has(decode.LandingPad) && WordOf(inst) != btiJ && !w.fallsThrough(k-1)
+	entry = entry && WordOf(inst) != btiJ && !w.fallsThrough(k-1)
 	for b := w.from[k]; b != none; b = w.next[b] {
 		switch w.insts[b].Flow {
 		case decode.FlowCall:
@@ -124,8 +136,8 @@ func (w *window) isEntry(k int) bool {
 	return entry
 }
 
-// function returns the part of the window that is in the same function as
-// instruction k.
+// function returns the part [from, to) of the window that is in the same
+// function as instruction k.
 func (w *window) function(k int) (from, to int) {
 	from, to = k, k+1
 	for from > 0 && !w.isEntry(from) {
@@ -137,12 +149,15 @@ func (w *window) function(k int) (from, to int) {
 	return from, to
 }
 
-// pushIndirect adds the indirect jumps of the function that holds instruction k
-// to what is left to do.
+// pushIndirect adds to what is left to do the indirect jumps of the function
+// that holds instruction k, but for its tail calls.
 func (w *window) pushIndirect(k int) {
+	if w.indirect == none {
+		return
+	}
 	from, to := w.function(k)
 	for j := w.indirect; j != none; j = w.next[j] {
-		if from <= int(j) && int(j) < to {
+		if from <= int(j) && int(j) < to && !w.leaves(int(j)) {
 			w.todo = append(w.todo, j)
 		}
 	}
@@ -179,7 +194,7 @@ const frameRegister = 29
 // change a shared place on the stack; not one where the compiler keeps what it
 // has no register for.
 func (c *cell) changes(inst *decode.Inst) bool {
-	if changedBy(inst)>>c.register&1 != 0 {
+	if mayChange(inst, c.register) && changedBy(inst)>>c.register&1 != 0 {
 		return true
 	}
 	if c.width == 0 {

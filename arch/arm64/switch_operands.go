@@ -23,29 +23,39 @@ const (
 	shapeRegisterOffset
 )
 
-var shapes = [...]struct {
+// shapePattern says which words have a shape.
+type shapePattern struct {
 	mask, value uint32
 	shape       shape
-}{
+}
+
+var resultShapes = [...]shapePattern{
 	{0x1f800000, 0x11000000, shapeAddImmediate},
-	{0x1f800000, 0x12000000, shapeLogicalImmediate},
-	{0x1f800000, 0x12800000, shapeMoveWide},
-	{0x1f800000, 0x13000000, shapeBitfield},
-	{0x1f200000, 0x0b000000, shapeAddShifted},
-	{0x1fe00000, 0x0b200000, shapeAddExtended},
 	{0x1f000000, 0x0a000000, shapeLogicalShifted},
+	{0x1f200000, 0x0b000000, shapeAddShifted},
+	{0x1f800000, 0x12800000, shapeMoveWide},
+	{0x1f800000, 0x12000000, shapeLogicalImmediate},
+	{0x1f800000, 0x13000000, shapeBitfield},
+	{0x1fe00000, 0x0b200000, shapeAddExtended},
 	{0x1fe00000, 0x1a800000, shapeSelect},
 	{0xffff0000, 0xdac10000, shapeAuthenticate},
-	{0x3a000000, 0x28000000, shapePair},
+}
+
+var transferShapes = [...]shapePattern{
 	{0x3b000000, 0x39000000, shapeUnsignedOffset},
+	{0x3a000000, 0x28000000, shapePair},
 	{0x3b200000, 0x38000000, shapeSignedOffset},
 	{0x3b200c00, 0x38200800, shapeRegisterOffset},
 }
 
 func shapeOf(w uint32) shape {
-	for i := range shapes {
-		if s := &shapes[i]; w&s.mask == s.value {
-			return s.shape
+	patterns := resultShapes[:]
+	if isLoadStore(w) {
+		patterns = transferShapes[:]
+	}
+	for i := range patterns {
+		if p := &patterns[i]; w&p.mask == p.value {
+			return p.shape
 		}
 	}
 	return shapeOther
@@ -225,6 +235,15 @@ func changedBy(inst *decode.Inst) uint32 {
 	return resultsOf(inst)
 }
 
+// mayChange reports whether the general register r is among those that inst
+// names as operands, or might mean without. It is a quick test before
+// changedBy.
+func mayChange(inst *decode.Inst, r uint32) bool {
+	w := WordOf(inst)
+	return w&31 == r || w>>5&31 == r || w>>10&31 == r || OpOf(inst) != OpOther ||
+		inst.Has(decode.Invalid) || isExclusive(w) || isAtomic(w)
+}
+
 // changesZero returns the bit of register 31 where that, as the result, is not
 // the stack pointer.
 func changesZero(w uint32) uint32 {
@@ -343,9 +362,11 @@ func setsFlags(inst *decode.Inst) bool {
 // setsFlagsByTransfer leaves out the transfers that are known not to: some of the
 // newer ones do (rcwcas).
 func setsFlagsByTransfer(w uint32) bool {
-	const (
-		exclusive = 0x08000000
-		atomic    = 0x38200000
-	)
-	return shapeOf(w) == shapeOther && w&0x3f000000 != exclusive && w&0x3b200c00 != atomic && w&0x3e000000 != 0x0c000000
+	return shapeOf(w) == shapeOther && !isExclusive(w) && !isAtomic(w) && w&0x3e000000 != 0x0c000000
 }
+
+// isExclusive recognises the exclusive and ordered transfers, and casp.
+func isExclusive(w uint32) bool { return w&0x3f000000 == 0x08000000 }
+
+// isAtomic recognises the atomic operations, and ld64b.
+func isAtomic(w uint32) bool { return w&0x3b200c00 == 0x38200000 }

@@ -1,0 +1,312 @@
+package arm64
+
+import (
+	"bytes"
+	"compress/gzip"
+	"debug/elf"
+	"encoding/binary"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"xol/classify"
+	"xol/decode"
+	"xol/image"
+	"xol/internal/refdata"
+	"xol/optcheck"
+)
+
+// The files of testdata/switch are what GCC and LLVM make of switch.c; the
+// judge is tables.tsv, with the tables as they stand in the compilers'
+// assembler text.
+
+// compiledTable is a jump table in the assembler text.
+type compiledTable struct {
+	width   uint8
+	targets []uint64
+}
+
+// compiledTables returns the tables of all files, by file and address.
+func compiledTables(t *testing.T) map[string]map[uint64]compiledTable {
+	t.Helper()
+	rows, err := refdata.Rows("testdata/switch/tables.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]map[uint64]compiledTable{}
+	for _, row := range rows {
+		if files[row[0]] == nil {
+			files[row[0]] = map[uint64]compiledTable{}
+		}
+		table := compiledTable{width: uint8(parseAddress(t, row[2]))}
+		for _, target := range strings.Split(row[3], ",") {
+			table.targets = append(table.targets, parseAddress(t, target))
+		}
+		files[row[0]][parseAddress(t, row[1])] = table
+	}
+	return files
+}
+
+func parseAddress(t *testing.T, text string) uint64 {
+	t.Helper()
+	v, err := strconv.ParseUint(text, 0, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// unpackCompiled returns a file of testdata/switch.
+func unpackCompiled(t testing.TB, name string) []byte {
+	t.Helper()
+	packed, err := os.ReadFile(filepath.Join("testdata", "switch", name+".gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func openCompiled(t testing.TB, name string) *image.Image {
+	t.Helper()
+	file := unpackCompiled(t, name)
+	im, err := image.Open(bytes.NewReader(file), int64(len(file)), image.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return im
+}
+
+// targetsOf reads n entries of a table.
+func targetsOf(t *testing.T, im *image.Image, table *optcheck.Table, n int) (targets []uint64) {
+	t.Helper()
+	data, err := im.Data(nil, table.Addr, uint64(n)*uint64(table.Width))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; len(data) > 0; data = data[table.Width:] {
+		var entry [8]byte
+		copy(entry[:], data[:table.Width])
+		v := binary.LittleEndian.Uint64(entry[:])
+		if unused := 64 - 8*table.Width; table.Signed {
+			v = uint64(int64(v<<unused) >> unused)
+		}
+		targets = append(targets, table.Base+v<<table.Shift)
+	}
+	return targets
+}
+
+// mayBeUnbounded are the functions of switch.c whose index no compiler needs to
+// compare.
+var mayBeUnbounded = []string{"exhaustive", "interpreter", "relative_labels"}
+
+func TestCompiledTables(t *testing.T) {
+	for file, tables := range compiledTables(t) {
+		t.Run(file, func(t *testing.T) {
+			im := openCompiled(t, file)
+			found := map[uint64]bool{}
+			eachFunction(t, im, func(f *classify.Func) {
+				for i := range f.Insts {
+					if f.Insts[i].Flow == decode.FlowJumpIndirect {
+						checkCompiled(t, im, f, i, tables, found)
+					}
+				}
+			})
+			for addr := range tables {
+				if !found[addr] {
+					t.Errorf("no jump uses the table at %#x", addr)
+				}
+			}
+		})
+	}
+}
+
+// checkCompiled compares what is found of one jump with the compiler's tables.
+func checkCompiled(t *testing.T, im *image.Image, f *classify.Func, i int, tables map[uint64]compiledTable, found map[uint64]bool) {
+	jump := ISA{}.IndirectJump(f, i, im)
+	at := f.Insts[i].Addr
+	wantKind := optcheck.JumpTable
+	if strings.HasPrefix(f.Name, "by_") {
+		wantKind = optcheck.JumpPointer
+	}
+	if jump.Kind != wantKind {
+		t.Errorf("%s, %#x: %v %s, want %v", f.Name, at, jump.Kind, jump.What, wantKind)
+	}
+	if jump.Kind != optcheck.JumpTable {
+		return
+	}
+	table := &jump.Table
+	want, ok := tables[table.Addr]
+	if !ok {
+		t.Errorf("%s, %#x: table at %#x, where the compiler has none", f.Name, at, table.Addr)
+		return
+	}
+	found[table.Addr] = true
+	got := targetsOf(t, im, table, len(want.targets))
+	if table.Width != want.width || !slices.Equal(got, want.targets) {
+		t.Errorf("%s, %#x: %+v leads to %x, want %d bytes, %x", f.Name, at, *table, got, want.width, want.targets)
+	}
+	if table.Bound == optcheck.BoundNone {
+		if table.Count != 0 || table.Check != 0 || !slices.Contains(mayBeUnbounded, f.Name) {
+			t.Errorf("%s, %#x: no bound: %+v", f.Name, at, *table)
+		}
+		return
+	}
+	if table.Count != len(want.targets) {
+		t.Errorf("%s, %#x: %d entries, want %d", f.Name, at, table.Count, len(want.targets))
+	}
+	if k, start := decode.Find(f.Insts, table.Check); !start || !checksIndex(&f.Insts[k], table.Bound) {
+		t.Errorf("%s, %#x: bounded at %#x", f.Name, at, table.Check)
+	}
+}
+
+// checksIndex reports whether inst, by its text, is of the kind that a bound is
+// said to come from.
+func checksIndex(inst *decode.Inst, b optcheck.Bound) bool {
+	mnemonic, _, _ := strings.Cut(ISA{}.Text(inst, nil), " ")
+	if b == optcheck.BoundCompare {
+		return mnemonic == "cmp" || mnemonic == "subs"
+	}
+	return mnemonic == "and" || mnemonic == "ubfx" || mnemonic == "ubfiz"
+}
+
+// TestSwitchCases is the table of idioms, and of what must not be taken for
+// one. The functions are in testdata/switch/cases.s.
+func TestSwitchCases(t *testing.T) {
+	const (
+		none    = optcheck.BoundNone
+		compare = optcheck.BoundCompare
+		mask    = optcheck.BoundMask
+	)
+	table := func(symbol string, width uint8, count int, bound optcheck.Bound) switchCase {
+		return switchCase{kind: optcheck.JumpTable, table: symbol, width: width, count: count, bound: bound}
+	}
+	unresolved := func(what string) switchCase { return switchCase{kind: optcheck.JumpUnresolved, what: what} }
+	pointer := switchCase{kind: optcheck.JumpPointer}
+	im := openCompiled(t, "cases.elf")
+	symbols := dataSymbols(t, unpackCompiled(t, "cases.elf"))
+	cases := map[string]switchCase{
+		"compare_hi":        table("bytes", 1, 6, compare),
+		"compare_cs":        table("bytes", 1, 6, compare),
+		"compare_ls":        table("bytes", 1, 6, compare),
+		"compare_signed":    table("bytes", 1, 0, none),
+		"compare_register":  table("bytes", 1, 6, compare),
+		"compare_unknown":   table("bytes", 1, 0, none),
+		"compare_other":     table("bytes", 1, 0, none),
+		"compare_copy":      table("bytes", 1, 6, compare),
+		"compare_equal_too": table("bytes", 1, 6, compare),
+		"compare_lost":      table("bytes", 1, 0, none),
+		"changed_behind":    table("bytes", 1, 0, none),
+		"changed_by_call":   table("bytes", 1, 0, none),
+		"kept_over_call":    table("bytes", 1, 6, compare),
+		"two_bounds":        table("bytes", 1, 6, compare),
+		"one_bound":         table("bytes", 1, 0, none),
+		"loop_bound":        table("bytes", 1, 0, none),
+		"masked":            table("bytes", 1, 4, mask),
+		"masked_byte":       table("bytes", 1, 0, none),
+		"masked_compared":   table("bytes", 1, 6, compare),
+		"masked_less":       table("bytes", 1, 0, none),
+		"field":             table("bytes", 1, 4, mask),
+		"spilled_index":     table("bytes", 1, 6, compare),
+		"reloaded_index":    table("bytes", 1, 6, compare),
+		"overwritten_index": table("bytes", 1, 0, none),
+
+		"hoisted":                 table("bytes", 1, 6, compare),
+		"spilled_table":           table("bytes", 1, 6, compare),
+		"never_returns":           table("bytes", 1, 6, compare),
+		"halves":                  table("halfwords", 2, 3, compare),
+		"words_relative":          table("words", 4, 3, compare),
+		"words_by_element":        table("words", 4, 3, compare),
+		"words_premultiplied":     table("words", 4, 3, compare),
+		"unsigned_shifted":        table("bytes", 1, 6, compare),
+		"shifted_before":          table("bytes", 1, 6, compare),
+		"addresses":               table("labels", 8, 3, compare),
+		"addresses_authenticated": pointer, // its labels are those of addresses
+		"functions":               pointer,
+
+		"unknown_addresses": pointer,
+		"argument":          pointer,
+		"result":            pointer,
+		"other_return":      pointer,
+		"plt":               pointer,
+		"veneer":            pointer,
+		"choice":            pointer,
+		"guarded":           pointer,
+		"signed":            pointer,
+
+		"into_code":      unresolved(whatArithmetic),
+		"by_index":       unresolved(whatIndex),
+		"product":        unresolved(whatArithmetic),
+		"two_tables":     unresolved(whatNumber),
+		"unknown_table":  unresolved(whatNumber),
+		"extended_twice": unresolved(whatExtension),
+	}
+	eachFunction(t, im, func(f *classify.Func) {
+		want, ok := cases[f.Name]
+		if !ok {
+			t.Errorf("%s: nothing is known", f.Name)
+		}
+		delete(cases, f.Name)
+		jump := ISA{}.IndirectJump(f, indirectJump(f), im)
+		got := switchCase{jump.Kind, jump.Table.Count, jump.Table.Bound, jump.Table.Width, "", jump.What}
+		if jump.Kind == optcheck.JumpTable {
+			got.table = symbols[jump.Table.Addr]
+		}
+		if got != want {
+			t.Errorf("%s: %+v, want %+v", f.Name, got, want)
+		}
+	})
+	for name := range cases {
+		t.Errorf("no function %s", name)
+	}
+}
+
+// dataSymbols returns the symbols of an ELF file that are not of functions, by
+// address.
+func dataSymbols(t *testing.T, file []byte) map[uint64]string {
+	t.Helper()
+	f, err := elf.NewFile(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[uint64]string{}
+	for _, s := range symbols {
+		if elf.ST_TYPE(s.Info) == elf.STT_NOTYPE && elf.ST_BIND(s.Info) == elf.STB_GLOBAL {
+			names[s.Value] = s.Name
+		}
+	}
+	return names
+}
+
+// switchCase is what is to be known of a jump.
+type switchCase struct {
+	kind  optcheck.JumpKind
+	count int
+	bound optcheck.Bound
+	width uint8
+	table string // symbol
+	what  string
+}
+
+// indirectJump returns the index of the first indirect jump, or return by way
+// of another register than x30.
+func indirectJump(f *classify.Func) int {
+	return slices.IndexFunc(f.Insts, func(inst decode.Inst) bool {
+		return inst.Flow == decode.FlowJumpIndirect || OpOf(&inst) == OpRET && fieldRn(&inst) != linkRegister
+	})
+}
