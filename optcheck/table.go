@@ -29,7 +29,7 @@ func (p *Program) readTable(f *classify.Func, at uint64, t *Table, dst place.Lan
 	}
 	r := tableReader{memory: p.Memory, order: p.Arch.ByteOrder(), table: t}
 	base, sure := len(dst), len(dst)
-	exact := t.Bound == BoundCompare
+	exact := t.Count != 0 && t.Bound != BoundMask
 	for n := 0; n < maxEntries && (t.Count == 0 || n < t.Count); n++ {
 		target, ok := r.entry(n)
 		if !ok {

@@ -168,6 +168,26 @@ func TestTableWithoutABound(t *testing.T) {
 	})
 }
 
+// A mask says how far a table may go, not that it goes that far.
+func TestMaskedTable(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		data []byte
+		want []uint64
+	}{
+		{"whole", []byte{2, 4, 5, 10, 2}, []uint64{codeAt + 2, codeAt + 4, codeAt + 5, codeAt + 10}},
+		{"shorter", []byte{2, 4, 200, 5}, []uint64{codeAt + 2, codeAt + 4}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			table := optcheck.Table{Addr: tableAt, Base: codeAt, Width: 1, Count: 4, Bound: optcheck.BoundMask}
+			found := survey(t, table, &memory{addr: tableAt, data: c.data}, binary.LittleEndian)
+			if got := targets(t, found.Landings); !slices.Equal(got, c.want) {
+				t.Errorf("got %#x, want %#x", got, c.want)
+			}
+		})
+	}
+}
+
 // A long table is read in pieces.
 func TestLongTable(t *testing.T) {
 	data := make([]byte, 2*1000)

@@ -231,11 +231,11 @@ func (e *evaluation) entry(id nodeID, rest value) (o outcome, ok bool) {
 	base, known := e.based(rest).isConstant()
 	addr := e.based(n.of)
 	index := addr.terms[0]
-	whole := n.width == 64 && base == 0
+	stride := uint64(n.width / 8)
 	switch {
-	case !known || addr.terms[1].scale != 0 || addr.k == 0:
+	case !known || addr.terms[1].scale != 0 || addr.k == 0 || e.onStack(addr):
 		return o, false
-	case whole && index.scale != 8:
+	case index.scale != stride && (n.width == 64 || !addr.address):
 		return o, false
 	}
 	o = outcome{Jump: optcheck.Jump{Kind: optcheck.JumpTable}, decides: int(n.step)}
@@ -243,7 +243,7 @@ func (e *evaluation) entry(id nodeID, rest value) (o outcome, ok bool) {
 	switch index.scale {
 	case 0:
 		o.Table.Bound, o.Table.Count = optcheck.BoundMask, 1
-	case uint64(n.width / 8):
+	case stride:
 		o.limit(e, e.bound(index.node))
 	}
 	return o, true
@@ -290,7 +290,7 @@ func (e *evaluation) findBase(n *node) {
 func (e *evaluation) based(v value) value {
 	for _, t := range v.terms {
 		if t.scale != 0 && e.base != 0 && t.node == e.base {
-			v.k += t.scale * e.baseAddr
+			v.k, v.address = v.k+t.scale*e.baseAddr, true
 			v, _ = v.with(term{-t.scale, t.node})
 		}
 	}
