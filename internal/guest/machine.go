@@ -187,8 +187,8 @@ func (m *Machine) next() (c *CPU, others bool) {
 }
 
 // check looks at a block of code that is about to run for the first time. The
-// lengths are those of its instructions; what must not run is at index bad, if
-// it is not negative.
+// lengths are those of its instructions, as the engine wants them; what must not
+// run is at index bad, if it is not negative.
 func (m *Machine) check(addr, size uint64, lengths []uint8) ([]uint8, int, refusal) {
 	var code [maxBlock]byte
 	have := m.readSome(code[:min(size+decode.MaxLen, maxBlock)], addr)
@@ -211,7 +211,11 @@ func (m *Machine) check(addr, size uint64, lengths []uint8) ([]uint8, int, refus
 		if r.reason != "" || err != nil {
 			return lengths, len(lengths), r
 		}
-		lengths = append(lengths, r.inst.Len)
+		length := r.inst.Len
+		if r.inst.Flow != decode.FlowNone {
+			length |= unicorn.Branches
+		}
+		lengths = append(lengths, length)
 		at += uint64(r.inst.Len)
 	}
 	return lengths, -1, refusal{}
@@ -224,8 +228,7 @@ type refusal struct {
 	reason string
 }
 
-// maxBlock is more than the bytes of any block: none starts an instruction in
-// another page.
+// maxBlock is at least the bytes of any block.
 const maxBlock = PageSize + decode.MaxLen
 
 // readSome reads up to the first page that is not there.

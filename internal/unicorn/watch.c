@@ -7,8 +7,8 @@
 enum {
 	page_bits = 12,
 	page_size = 1 << page_bits,
-	longest_instruction = 15,
-	longest_block = page_size + longest_instruction,
+	longest_block = page_size + 15, // bytes; a block may go on into another page
+	branches = 0x80, // beside a length
 };
 
 // What is known of the blocks that start in a page of code, and of the
@@ -93,26 +93,32 @@ static size_t offset(const struct xol_watch *w, uint64_t address)
 	return address % page_size / w->align;
 }
 
-bool xol_watch_allow(struct xol_watch *w, uint64_t address, uint64_t size, const uint8_t *lengths, size_t count)
+static bool note_lengths(struct xol_watch *w, uint64_t address, const uint8_t *lengths, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct xol_page *p = make(w, address);
+
+		if (!p)
+			return false;
+		p->lengths[offset(w, address)] = lengths[i];
+		address += lengths[i] & ~branches;
+	}
+	return true;
+}
+
+bool xol_watch_allow(struct xol_watch *w, uint64_t address, uint64_t size, const uint8_t *lengths,
+		     size_t count)
 {
 	struct xol_page *p = make(w, address);
-	size_t bytes = 0;
 
-	if (!p)
+	if (!p || !note_lengths(w, address, lengths, count))
 		return false;
-	for (size_t i = 0; i < count; i++) {
-		if (address % page_size + bytes < page_size)
-			p->lengths[offset(w, address + bytes)] = lengths[i];
-		bytes += lengths[i];
-	}
-	if (bytes < size)
-		bytes = size;
-	if (bytes > longest_block)
-		bytes = longest_block;
-	p->blocks[offset(w, address)].bytes = bytes;
+	if (size > longest_block)
+		size = longest_block;
+	p->blocks[offset(w, address)].bytes = size;
 	p->blocks[offset(w, address)].instructions = count;
-	if (p->longest < bytes)
-		p->longest = bytes;
+	if (p->longest < size)
+		p->longest = size;
 	return true;
 }
 
@@ -134,9 +140,7 @@ void xol_watch_forget(struct xol_watch *w, uint64_t begin, uint64_t end)
 {
 	uint64_t number = begin >> page_bits;
 
-	// An instruction may go on from the page before.
-	if (begin % page_size < longest_instruction)
-		forget_in(w, number - 1, begin, number << page_bits);
+	forget_in(w, number - 1, begin, number << page_bits);
 	for (; number <= (end - 1) >> page_bits; number++)
 		forget_in(w, number, begin, end);
 }
@@ -173,22 +177,26 @@ static void on_block_counted(uc_engine *uc, uint64_t address, uint32_t size, voi
 	on_block(uc, address, size, data);
 	if (w->off || w->stop->kind != XOL_STOP_NONE)
 		return;
-	n = w->page->blocks[offset(w, address)].instructions;
+	n = find(w, address)->blocks[offset(w, address)].instructions;
 	if (w->budget == 0)
 		stop_at(uc, w, XOL_STOP_STEPS, address, size);
 	else
 		w->budget -= n < w->budget ? n : w->budget;
 }
 
+// A string instruction that is repeated does not go elsewhere.
 static bool record(struct xol_watch *w, uint64_t address)
 {
-	if (address != w->next) {
+	struct xol_page *p = find(w, address);
+	uint8_t length = p ? p->lengths[offset(w, address)] : 0;
+
+	if (address != w->next && (address != w->last || length & branches)) {
 		if (w->count == w->room)
 			return false;
 		w->transfers[w->count++] = (struct xol_transfer){ w->last, address };
 	}
 	w->last = address;
-	w->next = address + w->page->lengths[offset(w, address)];
+	w->next = address + (length & ~branches);
 	return true;
 }
 

@@ -37,14 +37,18 @@ func (e *Engine) Watch(align int, everyInstruction bool) error {
 }
 
 // Allow lets the block at addr run, which is size bytes long to the engine and
-// starts with instructions of these lengths. Where a refused one follows, they
-// end in front of it.
+// starts with instructions of these lengths, with Branches added where they may go
+// elsewhere. Where a refused one follows, they end in front of it.
 func (e *Engine) Allow(addr, size uint64, lengths []uint8) error {
 	if !C.xol_watch_allow(e.watch, C.uint64_t(addr), C.uint64_t(size), (*C.uint8_t)(unsafe.SliceData(lengths)), C.size_t(len(lengths))) {
 		return errMemory
 	}
 	return nil
 }
+
+// Branches is added to the lengths of instructions that do not always go on to the
+// next one. A trace takes any other that runs again for one that is repeated.
+const Branches = 0x80
 
 // Refuse has Go stop in front of the instruction at addr from now on.
 func (e *Engine) Refuse(addr uint64) error {

@@ -34,7 +34,8 @@ uc_err xol_watch_open(uc_engine *uc, struct xol_watch *w, bool every_instruction
 void xol_watch_close(struct xol_watch *w);
 
 // Notes that the block at address may run, size bytes long as the engine has it.
-// The lengths are those of its instructions as far as they are to be counted.
+// The lengths are those of its instructions as far as they are to be counted; 0x80
+// is added where execution may go elsewhere.
 bool xol_watch_allow(struct xol_watch *w, uint64_t address, uint64_t size, const uint8_t *lengths,
 		     size_t count);
 
