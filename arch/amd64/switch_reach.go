@@ -119,24 +119,35 @@ func (v *visit) definition(reg byte) int32 {
 
 // constant returns the address that a register holds in front of instruction i,
 // if every definition that reaches it says the same. Ways on which there is
-// none are left out: the register is not used there.
+// none are left out: the register is not used there. Only if there is none on
+// any way are the indirect jumps ways, too.
 func (r *reach) constant(reg byte, i int32, copies int) (k uint64, found bool) {
-	v := visit{reach: r}
+	k, found, ok := r.agreed(&visit{reach: r, indirect: true}, reg, i, copies)
+	if !found && ok {
+		k, found, ok = r.agreed(&visit{reach: r}, reg, i, copies)
+	}
+	return k, found && ok
+}
+
+// agreed returns the address that all definitions on the ways of v agree upon;
+// ok is false if they do not.
+func (r *reach) agreed(v *visit, reg byte, i int32, copies int) (k uint64, found, ok bool) {
 	v.enter(i)
 	for at := v.definition(reg); at >= 0; at = v.definition(reg) {
-		if inst := &r.insts[at]; inst.Flow == decode.FlowCall || inst.Flow == decode.FlowCallIndirect {
+		inst := &r.insts[at]
+		if inst.Flow == decode.FlowCall || inst.Flow == decode.FlowCallIndirect {
 			continue
 		}
-		this, ok := r.assigned(at, copies)
-		if !ok && v.indirect && operandWidth(DetailOf(&r.insts[at])) < 64 {
+		this, known := r.assigned(at, copies)
+		if !known && operandWidth(DetailOf(inst)) < 64 {
 			continue // no address: execution comes some other way
 		}
-		if !ok || found && this != k {
-			return 0, false
+		if !known || found && this != k {
+			return 0, false, false
 		}
 		k, found = this, true
 	}
-	return k, found
+	return k, found, true
 }
 
 // pointer reports whether every definition that reaches instruction i makes the
