@@ -49,6 +49,15 @@ type ISA interface {
 	// StackScratch returns the addresses below the stack pointer sp that moved
 	// code may overwrite: beyond the red zone.
 	StackScratch(sp uint64) (lo, hi uint64)
+	// ReturnInst returns the bytes of the instruction that returns from a
+	// function.
+	ReturnInst() []byte
+	// CountCallback returns code that a detour buffer may call: it adds 1 to
+	// the 8-byte word that its first argument points to, atomically.
+	CountCallback() []byte
+	// FixStep repairs what inst, executed under the single-step exception, did
+	// otherwise than without.
+	FixStep(inst *decode.Inst, r machine.Registers, m machine.Memory) error
 	// DeadRegisters returns general registers that inst does not use, by
 	// number, for far forms that need one and cannot save it; 0 on an ISA that
 	// has no such forms.

@@ -14,6 +14,7 @@ type Errno uint16
 const (
 	ENOENT     Errno = 2
 	ENOEXEC    Errno = 8
+	ENOMEM     Errno = 12
 	EINVAL     Errno = 22
 	ENOSPC     Errno = 28
 	EILSEQ     Errno = 84
@@ -22,7 +23,7 @@ const (
 )
 
 var errnoNames = map[Errno]string{
-	ENOENT: "ENOENT", ENOEXEC: "ENOEXEC", EINVAL: "EINVAL", ENOSPC: "ENOSPC", EILSEQ: "EILSEQ",
+	ENOENT: "ENOENT", ENOEXEC: "ENOEXEC", ENOMEM: "ENOMEM", EINVAL: "EINVAL", ENOSPC: "ENOSPC", EILSEQ: "EILSEQ",
 	EOPNOTSUPP: "EOPNOTSUPP", ENOTSUPP: "ENOTSUPP",
 }
 
@@ -33,6 +34,9 @@ func (e Errno) String() string {
 	}
 	return strconv.Itoa(int(e))
 }
+
+// Error makes the number an error, for errors.Is.
+func (e Errno) Error() string { return e.String() }
 
 // Rule is one reason to refuse a probe. Rules are constant tables.
 type Rule struct {

@@ -1,0 +1,34 @@
+package amd64
+
+import (
+	"xol/decode"
+	"xol/machine"
+)
+
+// ReturnInst returns the bytes of the instruction that returns from a function.
+func (ISA) ReturnInst() []byte { return []byte{0xc3} }
+
+// CountCallback returns code that a detour buffer may call: it adds 1 to the
+// 8-byte word that its first argument points to, atomically, and returns.
+func (ISA) CountCallback() []byte {
+	return []byte{
+		0xf0, 0x48, 0xff, 0x07, // lock incq (%rdi)
+		0xc3, // ret
+	}
+}
+
+// FixStep repairs what an instruction that was executed under the single-step
+// exception did otherwise than without: pushf pushes the trap flag
+// [SDM vol. 2, PUSHF; Linux, arch/x86/kernel/kprobes/core.c].
+func (ISA) FixStep(inst *decode.Inst, r machine.Registers, m machine.Memory) error {
+	if !(opcodeOf{MapOneByte, 0x9c, -1}).matches(DetailOf(inst)) {
+		return nil
+	}
+	var flags [2]byte
+	sp := r.Reg(RSP)
+	if err := m.Read(flags[:], sp); err != nil {
+		return err
+	}
+	flags[1] &^= FlagTF >> 8
+	return m.Write(sp, flags[:])
+}
