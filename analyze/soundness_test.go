@@ -46,13 +46,24 @@ func heedless(jump uint64) regionFinder {
 	}
 }
 
-// fileRegions holds the free regions of a file, by address, as the profile isa has
-// them, and as they are where nobody looks who lands there.
+// fileRegions holds what a file's analysis by the profile isa says of where
+// execution lands, all of it by address.
 type fileRegions struct {
 	name            string
-	free, unchecked []freeRegion
+	inside          bool // a jump is longer than some instruction, so that there is an inside to land in
 	insts           int
+	free, unchecked []freeRegion // of the profile, and where nobody looks who lands there
+	functions       []freeRegion // those of which every landing is known
+	known           []uint64     // the landings in them, their starts included
 }
+
+func (f *fileRegions) add(o *fileRegions) {
+	f.insts += o.insts
+	f.free, f.unchecked = append(f.free, o.free...), append(f.unchecked, o.unchecked...)
+	f.functions, f.known = append(f.functions, o.functions...), append(f.known, o.known...)
+}
+
+func byAddr(a, b freeRegion) int { return cmp.Compare(a.addr, b.addr) }
 
 func judge(t *testing.T, path string) *fileRegions {
 	t.Helper()
@@ -65,26 +76,44 @@ func judge(t *testing.T, path string) *fileRegions {
 	if err != nil {
 		t.Fatal(err)
 	}
-	type found struct {
-		free, unchecked []freeRegion
-		insts           int
-	}
-	j := &fileRegions{name: path}
+	all := &fileRegions{name: path, inside: a.ISA.JumpLen() > a.ISA.Align()}
 	careless := heedless(uint64(a.ISA.JumpLen()))
-	work := func(r *analyze.Result) found { return found{sound(r), careless(r), len(r.Insts)} }
-	err = analyze.Each(context.Background(), a, a.Functions(), work, func(f found) error {
-		j.free = append(j.free, f.free...)
-		j.unchecked = append(j.unchecked, f.unchecked...)
-		j.insts += f.insts
+	work := func(r *analyze.Result) *fileRegions {
+		f := &fileRegions{insts: len(r.Insts), free: sound(r), unchecked: careless(r)}
+		f.addLandings(t, a, r)
+		return f
+	}
+	err = analyze.Each(context.Background(), a, a.Functions(), work, func(f *fileRegions) error {
+		all.add(f)
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, regions := range [][]freeRegion{j.free, j.unchecked} {
-		slices.SortFunc(regions, func(a, b freeRegion) int { return cmp.Compare(a.addr, b.addr) })
+	for _, regions := range [][]freeRegion{all.free, all.unchecked, all.functions} {
+		slices.SortFunc(regions, byAddr)
 	}
-	return j
+	slices.Sort(all.known)
+	return all
+}
+
+// addLandings adds what is known of where execution lands in a function, unless
+// it has a jump of which nobody knows where it goes.
+func (f *fileRegions) addLandings(t *testing.T, a *analyze.Analysis, r *analyze.Result) {
+	if len(r.Unresolved) > 0 || len(r.Insts) == 0 {
+		return
+	}
+	known, err := a.Landings(r)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	start := r.Insts[0].Addr
+	f.functions = append(f.functions, freeRegion{start, r.Insts[len(r.Insts)-1].Next() - start})
+	f.known = append(f.known, start)
+	for _, l := range known {
+		f.known = append(f.known, l.Addr)
+	}
 }
 
 // landings are the addresses that were entered, by something else than the end
@@ -115,21 +144,44 @@ func (l landings) entered(regions []freeRegion) (found []string) {
 	return found
 }
 
-// check reports the regions called free that a run entered. It returns how many
-// there would be if nobody looked who lands where: were there none, the run
-// would show nothing.
-func (j *fileRegions) check(t *testing.T, l landings) (careless int) {
-	t.Helper()
-	found := l.entered(j.free)
-	for i, f := range found {
-		if i == 20 {
-			t.Errorf("%s: and %d more", j.name, len(found)-i)
-			break
+// unforeseen returns the landings, in functions of which every landing is known,
+// that are not among them, in words.
+func (l landings) unforeseen(f *fileRegions) (found []string) {
+	for to, from := range l {
+		if _, ok := slices.BinarySearch(f.known, to); ok {
+			continue
 		}
-		t.Errorf("%s: the region at %s", j.name, f)
+		i, _ := slices.BinarySearchFunc(f.functions, to+1, func(r freeRegion, addr uint64) int { return cmp.Compare(r.addr, addr) })
+		if i > 0 && to < f.functions[i-1].addr+f.functions[i-1].size {
+			found = append(found, fmt.Sprintf("%#x is entered from %#x", to, from))
+		}
 	}
-	careless = len(l.entered(j.unchecked))
+	slices.Sort(found)
+	return found
+}
+
+// check reports the regions called free that a run entered and, where a region
+// has an inside, landings that nobody has foreseen: elsewhere addresses that
+// several instructions form together are not looked for. It returns how many
+// regions would be entered if nobody looked who lands where: were there none, the
+// run would show nothing.
+func (f *fileRegions) check(t *testing.T, l landings) (careless int) {
+	t.Helper()
+	findings := map[string][]string{"the region at": l.entered(f.free)}
+	if f.inside {
+		findings["unforeseen:"] = l.unforeseen(f)
+	}
+	for what, found := range findings {
+		for i, text := range found {
+			if i == 10 {
+				t.Errorf("%s: %s … and %d more", f.name, what, len(found)-i)
+				break
+			}
+			t.Errorf("%s: %s %s", f.name, what, text)
+		}
+	}
+	careless = len(l.entered(f.unchecked))
 	t.Logf("%s: %d landings; %d of %d instructions have free regions; heedlessly taken, %d would be entered",
-		j.name, len(l), len(j.free), j.insts, careless)
+		f.name, len(l), len(f.free), f.insts, careless)
 	return careless
 }
