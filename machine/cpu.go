@@ -12,6 +12,10 @@ type Registers interface {
 type Memory interface {
 	Read(dst []byte, addr uint64) error
 	Write(addr uint64, src []byte) error
+	// ReadWord and WriteWord do it for the 8 bytes of a number, in the program's
+	// byte order.
+	ReadWord(addr uint64) (uint64, error)
+	WriteWord(addr, value uint64) error
 }
 
 // Convention is how C functions are called, for integers and pointers.

@@ -194,8 +194,8 @@ func isLast(set Prefixes, rest []byte) bool {
 }
 
 // lastPrefix returns the last prefix of a group.
-func (t *writer) lastPrefix(group Prefixes) (last Prefixes) {
-	for _, p := range prefixBytes(t.inst) {
+func lastPrefix(inst *decode.Inst, group Prefixes) (last Prefixes) {
+	for _, p := range prefixBytes(inst) {
 		if set := Prefixes(byteClasses[p]) & group; set != 0 {
 			last = set
 		}
@@ -364,7 +364,7 @@ func sizeSuffix(n int) byte { return "bwlq"[(bits.Len(uint(n))-1)&3] }
 
 // hint writes the branch hint that a CS or DS prefix is.
 func (t *writer) hint(b []byte) []byte {
-	switch t.lastPrefix(flatSegments) {
+	switch lastPrefix(t.inst, flatSegments) {
 	case PrefixCS:
 		t.shown |= flatSegments
 		return append(b, ",pn"...)

@@ -339,7 +339,7 @@ func (t *writer) segment(b []byte) []byte {
 		return b
 	}
 	t.shown |= basedSegments
-	if t.lastPrefix(basedSegments) == PrefixFS {
+	if lastPrefix(t.inst, basedSegments) == PrefixFS {
 		return append(b, "%fs:"...)
 	}
 	return append(b, "%gs:"...)

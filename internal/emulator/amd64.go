@@ -77,6 +77,10 @@ func amd64Defect(inst *decode.Inst) string {
 		return "rsm, which the engine executes outside system-management mode"
 	case isDoublyPrefixedSSE(d):
 		return "SSE with two mandatory prefixes, of which the engine takes the wrong one"
+	case d.Map() == amd64.MapOneByte && d.Opcode() == 0xc2 && inst.Raw[inst.Fields.Imm+1]&0x80 != 0:
+		return "ret over 32 KiB or more, which the engine takes for a negative number"
+	case hidesSegment(inst):
+		return "a segment without a base behind FS or GS, which the engine takes to replace it"
 	case isExtendedMMX(d):
 		return "MMX with a register bit that has no effect, but for the engine"
 	}
@@ -108,6 +112,24 @@ func isDoublyPrefixedSSE(d amd64.Detail) bool {
 	op := d.Opcode()
 	sse := op>>3 == 0x10>>3 || op>>3 == 0x28>>3 || op >= 0x50 && op < 0x80 || op >= 0xc2 && op <= 0xc6 || op >= 0xd0
 	return both && sse && d.Encoding() == amd64.EncLegacy && d.Map() == amd64.Map0F
+}
+
+// hidesSegment recognises prefixes for FS or GS and, behind them, for another
+// segment, which has no effect in 64-bit mode.
+func hidesSegment(inst *decode.Inst) (hides bool) {
+	d := amd64.DetailOf(inst)
+	if d.Prefixes()&(amd64.PrefixFS|amd64.PrefixGS) == 0 {
+		return false
+	}
+	for _, b := range inst.Raw[:d.PrefixCount()] {
+		switch b {
+		case 0x26, 0x2e, 0x36, 0x3e:
+			hides = true
+		case 0x64, 0x65:
+			hides = false
+		}
+	}
+	return hides
 }
 
 // isExtendedMMX recognises the MMX instructions of SSSE3 with REX.R or REX.B,
