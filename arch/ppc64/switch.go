@@ -38,8 +38,8 @@ func (a ISA) IndirectJump(f *classify.Func, i int, mem optcheck.Memory) optcheck
 	if len(f.Insts) > maxTraced {
 		return unresolved(fromTooMuch)
 	}
-	t := tracer{f: f, mem: mem, steps: maxSteps}
-	return t.jump(i, t.register(from, i))
+	t := tracer{f: f, mem: mem, steps: maxSteps, circle: noCircle}
+	return t.jump(i, t.resolve(t.register(from, i)))
 }
 
 func unresolved(what string) optcheck.Jump {
@@ -56,6 +56,11 @@ func (t *tracer) jump(i int, v value) optcheck.Jump {
 			return optcheck.Jump{Kind: optcheck.JumpPointer} // the start of another function
 		}
 		return unresolved(fromConstant)
+	case valueGuess:
+		if v.cell && v.number-t.f.Addr >= uint64(len(t.f.Code)) {
+			return optcheck.Jump{Kind: optcheck.JumpPointer}
+		}
+		return unresolved(fromArithmetic)
 	case valueEntry:
 		if v.width != 8 || v.shift != 0 {
 			return unresolved(fromEntryAlone)

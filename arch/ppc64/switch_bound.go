@@ -48,7 +48,7 @@ func (a *origins) add(x origin) bool {
 func (t *tracer) originsOf(r uint8, bits uint8, j int) (a origins) {
 	x := origin{bits: bits}
 	for r != noRegister {
-		p, found := t.definition(r, slot{}, j)
+		p, found := t.definition(location{reg: r}, j)
 		x.at, x.reg, x.slot = int32(p), r, slot{}
 		if !found {
 			x.at = ^x.at
@@ -58,7 +58,7 @@ func (t *tracer) originsOf(r uint8, bits uint8, j int) (a origins) {
 		}
 		r, j = t.source(&x, p), p
 		if r == noRegister && x.slot.width != 0 {
-			if p, found = t.definition(noRegister, x.slot, p); !found {
+			if p, found = t.definition(location{noRegister, x.slot}, p); !found {
 				x.at, x.reg = ^int32(p), noRegister
 				a.add(x)
 				break
@@ -139,7 +139,7 @@ func (t *tracer) bound(table *optcheck.Table, i int, x selector) {
 	if x.reg == noRegister {
 		return
 	}
-	a := t.originsOf(x.reg, x.bits, int(x.at))
+	a := t.originsOf(x.reg, x.bits, int(x.user))
 	var known [8]condition
 	for j := i; ; {
 		p, taken, ok := t.before(j)
@@ -221,7 +221,7 @@ func (t *tracer) compared(inst *decode.Inst, p int, known *[8]condition, a *orig
 		if c == (condition{}) {
 			return 0, false
 		}
-		v := t.register(fieldRB(word), p)
+		v := t.resolve(t.register(fieldRB(word), p))
 		if v.kind != valueConst {
 			return 0, false
 		}

@@ -38,6 +38,8 @@ const (
 
 	xoCMP   = 0
 	xoCMPL  = 32
+	xoISEL  = 15 // the lower five bits
+	xoSUBF  = 40
 	xoADD   = 266
 	xoOR    = 444
 	xoEXTSW = 986

@@ -1,8 +1,6 @@
 package ppc64
 
 import (
-	"slices"
-
 	"xol/classify"
 	"xol/decode"
 	"xol/optcheck"
@@ -11,17 +9,23 @@ import (
 // Limits of one search.
 const (
 	maxTraced  = 1 << 20 // instructions of the function
-	maxSteps   = 1 << 13 // instructions looked at on the way back
-	maxNesting = 32      // registers that depend on one another
-	maxJoins   = 64      // places where paths meet, on the way to one register
+	maxSteps   = 1 << 16 // instructions looked at on the way back
+	maxNesting = 64      // registers that depend on one another
+	maxStarts  = 1 << 10 // places where paths meet, on the way to one register
+	maxSoles   = 4       // searches of the whole function for one register
 )
 
 // tracer finds out what a register holds by going back from where it is used.
+// Along the only path it does so at once; where paths meet, it stops until it
+// turns out that more has to be known. So the search is for addresses of
+// tables and not for where their indices come from.
 type tracer struct {
 	f     *classify.Func
 	mem   optcheck.Memory
 	steps int // left
+	soles int // made
 	depth int
+	frame int8 // whether r31 points at the frame: 1, or -1 where it does not
 
 	// The direct branches of f, as lists by target: sources has the last
 	// branch to each instruction, siblings, for each branch, the one before it
@@ -29,23 +33,31 @@ type tracer struct {
 	sources, siblings []int32
 	indirect          []int32 // the indirect jumps
 
-	known []known
-	frame int8 // whether r31 points at the frame: 1, or -1 where it does not
+	joins  []join
+	circle int // the first of joins that has come to depend on itself
 }
 
-// known is a result that has been found, or is being looked for.
-type known struct {
-	slot slot
-	reg  uint8
-	open bool
-	at   int32
+// join is what is known of a register or slot where paths meet.
+type join struct {
+	where location
+	at    int32
+	open  bool // still being found out; value is then valueNone
 	value
+}
+
+// noCircle stands for no index of joins.
+const noCircle = 1 << 30
+
+// location is a register or, where reg is noRegister, a slot.
+type location struct {
+	reg uint8
+	slot
 }
 
 // slot is a part of the stack frame, or of any structure: width bytes at a
 // register and a displacement. The zero value is none.
 type slot struct {
-	reg   uint8
+	base  uint8
 	disp  uint64
 	width uint8
 }
@@ -119,47 +131,48 @@ func (t *tracer) before(j int) (p int, taken, ok bool) {
 
 // register returns what register r holds in front of instruction j.
 func (t *tracer) register(r uint8, j int) value {
-	return t.place(r, slot{}, j)
+	if r == stackPointer {
+		return value{kind: valueNumber}
+	}
+	return t.find(location{reg: r}, j)
 }
 
 // slot returns what part s of the frame holds in front of instruction j.
-func (t *tracer) slot(s slot, j int) value { return t.place(noRegister, s, j) }
+func (t *tracer) stored(s slot, j int) value { return t.find(location{noRegister, s}, j) }
 
-// place is register or slot.
-func (t *tracer) place(r uint8, s slot, j int) value {
-	p, found := t.definition(r, s, j)
-	switch {
-	case t.steps < 0 || t.depth >= maxNesting:
-		return value{}
-	case found:
-		return t.defined(r, s, p)
+// find returns what w holds in front of instruction j: valueFar where the only
+// path ends before it is set.
+func (t *tracer) find(w location, j int) value {
+	p, found := t.definition(w, j)
+	if !found {
+		return value{kind: valueFar, far: w, at: int32(p)}
 	}
-	return t.merged(r, s, p)
+	return t.assigned(w, p)
 }
 
-// definition goes back from instruction j to the one that writes r or s, as
-// long as there is only one way. It returns where that ends otherwise.
-func (t *tracer) definition(r uint8, s slot, j int) (p int, found bool) {
+// definition goes back from instruction j to the one that sets w, as long as
+// there is only one path. It returns where that ends otherwise.
+func (t *tracer) definition(w location, j int) (p int, found bool) {
 	for {
 		p, _, ok := t.before(j)
 		if !ok {
 			return j, false
 		}
-		if t.sets(p, r, s) {
+		if t.sets(p, w) {
 			return p, true
 		}
 		j = p
 	}
 }
 
-// sets reports whether instruction p writes r or s.
-func (t *tracer) sets(p int, r uint8, s slot) bool {
+// sets reports whether instruction p changes w.
+func (t *tracer) sets(p int, w location) bool {
 	inst := &t.f.Insts[p]
-	if r != noRegister {
-		return writes(inst, r)
+	if w.reg != noRegister {
+		return writes(inst, w.reg)
 	}
-	stored, ok := storeOf(inst)
-	return ok && stored.overlaps(s) || writes(inst, s.reg)
+	s, ok := storeOf(inst)
+	return ok && s.overlaps(w.slot) || writes(inst, w.base)
 }
 
 // storeOf returns where inst stores; ok is false where it does not, or not
@@ -189,81 +202,129 @@ var stores = [...]struct {
 }{{"std", 8}, {"stw", 4}, {"sth", 2}, {"stb", 1}, {"stfd", 8}, {"stfs", 4}}
 
 func (s slot) overlaps(o slot) bool {
-	return s.reg == o.reg && (s.disp-o.disp < uint64(o.width) || o.disp-s.disp < uint64(s.width))
+	return s.base == o.base && (s.disp-o.disp < uint64(o.width) || o.disp-s.disp < uint64(s.width))
 }
 
-// defined returns what instruction p puts into r or s, which it writes.
-func (t *tracer) defined(r uint8, s slot, p int) value {
-	for i := range t.known {
-		k := &t.known[i]
-		if k.at == int32(p) && k.reg == r && k.slot == s {
-			if k.open { // it depends on itself
-				return value{}
-			}
-			return k.value
+// assigned returns what instruction p, which sets w, puts there.
+func (t *tracer) assigned(w location, p int) (v value) {
+	if t.depth >= maxNesting {
+		return value{}
+	}
+	t.depth++
+	inst := &t.f.Insts[p]
+	switch {
+	case w.reg == tocPointer && t.restoresTOC(inst, p):
+		v = t.toc()
+	case w.reg != noRegister:
+		v = t.result(w.reg, p)
+	default:
+		v = value{kind: valueWhole} // saved by a caller, or stored piece by piece
+		if s, ok := storeOf(inst); ok && s == w.slot && inst.Len == wordSize {
+			v = t.register(targetOf(inst), p)
 		}
 	}
-	n := len(t.known)
-	t.known = append(t.known, known{slot: s, reg: r, at: int32(p), open: true})
-	t.depth++
-	v := t.assigned(r, s, p)
 	t.depth--
-	t.known[n].value, t.known[n].open = v, false
 	return v
 }
 
-// assigned is defined where nothing is known yet.
-func (t *tracer) assigned(r uint8, s slot, p int) value {
-	inst := &t.f.Insts[p]
-	if r == noRegister {
-		stored, ok := storeOf(inst)
-		if ok && stored == s && inst.Len == wordSize {
-			return t.register(targetOf(inst), p)
-		}
-		return value{kind: valueWhole} // saved by a caller, or stored piece by piece
+// resolve returns v with what is known where paths meet.
+func (t *tracer) resolve(v value) value {
+	if v.kind != valueFar {
+		return v
 	}
-	if r == tocPointer && t.restoresTOC(inst, p) {
+	for i := range t.joins {
+		j := &t.joins[i]
+		if j.at == v.at && j.where == v.far {
+			if j.open {
+				t.circle = min(t.circle, i)
+			}
+			return j.value.plus(v.number)
+		}
+	}
+	if t.depth >= maxNesting || t.steps < 0 || !t.link() {
+		return value{}
+	}
+	n := len(t.joins)
+	t.joins = append(t.joins, join{where: v.far, at: v.at, open: true, value: value{kind: valueNone}})
+	t.depth++
+	found := t.merged(v.far, int(v.at))
+	t.depth--
+	j := &t.joins[n]
+	j.value, j.open = found, false
+	switch {
+	case t.circle < n: // found as a part of what is being found out
+		j.at = -1
+	case t.circle == n:
+		t.circle = noCircle
+	}
+	return found.plus(v.number)
+}
+
+// merged returns what w holds in front of instruction j, to which several paths
+// lead. Where only indirect jumps lead to a place, what the others bring there
+// is taken for the same, unless there is nothing else.
+func (t *tracer) merged(w location, j int) value {
+	if w.reg == tocPointer {
 		return t.toc()
 	}
-	return t.result(r, p)
+	v := t.backwards(w, j, false)
+	if v.kind == valueNone {
+		v = t.backwards(w, j, true)
+	}
+	if v.kind == valueUnknown {
+		v = t.sole(w.reg)
+	}
+	return v
 }
 
-// merged returns what is known of r or s in front of instruction j, to which
-// several paths lead, by going back on all of them.
-func (t *tracer) merged(r uint8, s slot, j int) value {
-	joins := []int32{int32(j)}
+// backwards goes back from instruction j on all paths to where w is set.
+func (t *tracer) backwards(w location, j int, indirect bool) value {
+	n := len(t.f.Insts)
+	seen, done := newIndexSet(n), newIndexSet(n)
+	starts := []int32{int32(j)}
+	seen.add(j)
 	v := value{kind: valueNone}
-	for n := 0; n < len(joins); n++ {
-		at := int(joins[n])
-		if at == 0 {
-			v = either(v, t.entry(r))
+	visit := func(p int) {
+		sets := t.sets(p, w)
+		if !sets {
+			p, sets = t.definition(w, p)
 		}
-		complete := t.eachBefore(at, func(p int) {
-			if !t.sets(p, r, s) {
-				var found bool
-				if p, found = t.definition(r, s, p); !found {
-					if !slices.Contains(joins, int32(p)) {
-						joins = append(joins, int32(p))
-					}
-					return
-				}
-			}
-			v = either(v, t.defined(r, s, p))
-		})
-		if !complete || v.kind == valueUnknown || t.steps < 0 || len(joins) > maxJoins {
-			return t.sole(r)
+		switch {
+		case sets && done.add(p):
+			v = t.either(v, t.resolve(t.assigned(w, p)))
+		case !sets && seen.add(p):
+			starts = append(starts, int32(p))
+		}
+	}
+	for n := 0; n < len(starts); n++ {
+		if starts[n] == 0 {
+			v = t.either(v, value{kind: valueWhole}) // an argument
+		}
+		t.eachBefore(int(starts[n]), indirect, visit)
+		if v.kind == valueUnknown || t.steps < 0 || len(starts) > maxStarts {
+			return value{}
 		}
 	}
 	return v
+}
+
+// indexSet is a set of indices of instructions.
+type indexSet []uint64
+
+func newIndexSet(n int) indexSet { return make(indexSet, n/64+1) }
+
+// add reports whether i is new.
+func (s indexSet) add(i int) bool {
+	word, bit := &s[i/64], uint64(1)<<(i%64)
+	added := *word&bit == 0
+	*word |= bit
+	return added
 }
 
 // eachBefore calls visit with every instruction that may have been executed
 // before instruction j. Where only indirect jumps lead to j, those are all the
-// indirect jumps there are.
-func (t *tracer) eachBefore(j int, visit func(p int)) bool {
-	if !t.link() {
-		return false
-	}
+// indirect jumps there are, if they are asked for.
+func (t *tracer) eachBefore(j int, indirect bool, visit func(p int)) {
 	falls, last := j > 0 && goesOn(&t.f.Insts[j-1]), t.sources[j]
 	if falls {
 		visit(j - 1)
@@ -271,28 +332,28 @@ func (t *tracer) eachBefore(j int, visit func(p int)) bool {
 	for ; last != 0; last = t.siblings[last-1] {
 		visit(int(last - 1))
 	}
-	if !falls && t.sources[j] == 0 && j != 0 {
+	if indirect && !falls && t.sources[j] == 0 && j != 0 {
 		for _, p := range t.indirect {
 			visit(int(p))
 		}
 	}
-	return true
 }
 
 // sole returns the constant that register r holds wherever the function itself
 // has set it: compilers keep addresses so over a large function.
 func (t *tracer) sole(r uint8) value {
-	v := value{kind: valueNone}
-	if r >= 32 || r <= stackPointer || t.depth >= maxNesting {
+	if r >= 32 || t.depth >= maxNesting || t.soles == maxSoles {
 		return value{}
 	}
+	t.soles++
 	t.steps = max(t.steps, maxSteps/8)
+	v := value{kind: valueNone}
 	for p := range t.f.Insts {
 		inst := &t.f.Insts[p]
 		if inst.Flow != decode.FlowNone || inst.Has(decode.Invalid) || !writes(inst, r) || t.restores(inst) {
 			continue
 		}
-		if v = either(v, t.defined(r, slot{}, p)); v.kind != valueConst {
+		if v = t.either(v, t.resolve(t.assigned(location{reg: r}, p))); v.kind != valueConst {
 			return value{}
 		}
 	}
@@ -324,14 +385,6 @@ func (t *tracer) inFrame(r uint8) bool {
 
 // tocPointer is the number of r2.
 const tocPointer = 2
-
-// entry returns what r holds when the function is entered.
-func (t *tracer) entry(r uint8) value {
-	if r == tocPointer {
-		return t.toc()
-	}
-	return value{kind: valueWhole}
-}
 
 // restoresTOC reports whether instruction p gives r2 the TOC pointer: at the
 // global entry, or behind a call.

@@ -11,9 +11,13 @@ type valueKind uint8
 
 const (
 	valueUnknown valueKind = iota // the result of arithmetic that is not followed
-	valueNone                     // of no path; a path's end that the code cannot reach
+	valueFar                      // what far holds in front of instruction at, plus number: paths meet there
+	valueNone                     // no path comes here but one that leaves the number as it was
+	valueStep                     // what it was on such a path, plus something
+	valueNumber                   // no address of a table, as a counter or the stack pointer
 	valueWhole                    // it came whole from memory, a caller or a called function
 	valueConst                    // number
+	valueGuess                    // number, where it is an address of a table
 	valueIndex                    // index << scale
 	valueAddress                  // number + index<<scale
 	valueEntry                    // what stands there
@@ -28,7 +32,7 @@ const unscaled = 0xff
 type selector struct {
 	reg   uint8 // noRegister where it is not known
 	bits  uint8 // 64 where it is not masked
-	at    int32 // of f.Insts
+	user  int32 // index in f.Insts
 	check uint64
 }
 
@@ -37,7 +41,7 @@ var noIndex = selector{reg: noRegister, bits: 64}
 // value is what is known of a number.
 type value struct {
 	kind   valueKind
-	cell   bool  // valueConst: it stood in memory
+	cell   bool  // valueConst: it stood in memory; valueGuess: else it is valueWhole
 	scale  uint8 // bits by which the index is shifted
 	width  uint8 // valueEntry, valueTarget: of the entry, in bytes
 	shift  uint8 // of the entry, after the load
@@ -45,6 +49,8 @@ type value struct {
 	number uint64
 	base   uint64
 	index  selector
+	far    location // valueFar
+	at     int32    // valueFar
 }
 
 func constant(n uint64) value { return value{kind: valueConst, number: n} }
@@ -55,20 +61,48 @@ func (v value) pointer() bool {
 }
 
 // either returns what is known of a number that is a or b.
-func either(a, b value) value {
+func (t *tracer) either(a, b value) value {
 	switch {
 	case a.kind == valueNone:
 		return b
 	case b.kind == valueNone || a == b:
 		return a
-	}
-	ai, bi := a, b
-	ai.index, bi.index = noIndex, noIndex
-	switch {
-	case ai == bi && a.kind != valueIndex:
-		return ai
 	case a.pointer() && b.pointer():
 		return value{kind: valueWhole}
+	case t.isNumber(a) && t.isNumber(b):
+		return value{kind: valueNumber}
+	case t.isNumber(a):
+		return b.guess(a)
+	case t.isNumber(b):
+		return a.guess(b)
+	}
+	a.index, b.index = noIndex, noIndex
+	if a == b {
+		return a
+	}
+	return value{}
+}
+
+// isNumber reports whether v is not the address of a table.
+func (t *tracer) isNumber(v value) bool {
+	switch v.kind {
+	case valueNumber, valueStep, valueWhole, valueIndex:
+		return true
+	case valueConst:
+		return !t.isData(v.number)
+	}
+	return false
+}
+
+// guess returns what is known of a number that is v or number n.
+func (v value) guess(n value) value {
+	switch {
+	case n.kind == valueStep: // a pointer that runs through a table
+	case v.kind == valueConst:
+		return value{kind: valueGuess, number: v.number, cell: n.kind == valueWhole}
+	case v.kind == valueGuess:
+		v.cell = v.cell && n.kind == valueWhole
+		return v
 	}
 	return value{}
 }
@@ -79,18 +113,29 @@ func (v value) plus(n uint64) value {
 	case n == 0:
 	case v.kind == valueConst:
 		return constant(v.number + n)
-	case v.kind == valueAddress:
+	case v.kind == valueAddress, v.kind == valueGuess, v.kind == valueFar:
 		v.number += n
 	case v.kind == valueTarget:
 		v.base += n
+	case v.kind == valueNone, v.kind == valueStep:
+		return value{kind: valueStep}
+	case v.kind == valueNumber, v.kind == valueWhole, v.kind == valueIndex:
+		return value{kind: valueNumber}
 	default:
 		return value{}
 	}
 	return v
 }
 
-// sum returns a + b.
+// sum returns a + b, where a guess has to be right.
 func (t *tracer) sum(a, b value) value {
+	if a.kind == valueFar && !t.isAddress(b) {
+		a = t.resolve(a)
+	}
+	if b.kind == valueFar && !t.isAddress(a) {
+		b = t.resolve(b)
+	}
+	a, b = a.sure(), b.sure()
 	if b.kind == valueConst {
 		a, b = b, a
 	}
@@ -103,33 +148,57 @@ func (t *tracer) sum(a, b value) value {
 	case valueEntry:
 		b.kind, b.base = valueTarget, a.number
 		return b
-	case valueIndex:
-		if t.isData(a.number) {
-			b.kind, b.number = valueAddress, a.number
-			return b
-		}
 	case valueAddress:
 		b.number += a.number
 		return b
-	default:
-		if t.isData(a.number) {
-			return value{kind: valueAddress, number: a.number, scale: unscaled, index: noIndex}
-		}
 	}
-	return value{}
+	switch {
+	case !t.isData(a.number):
+		return b.plus(a.number)
+	case b.kind == valueIndex:
+		b.kind, b.number = valueAddress, a.number
+		return b
+	}
+	return value{kind: valueAddress, number: a.number, scale: unscaled, index: noIndex}
 }
 
-// twoParts is sum where neither is constant: an index that is itself a sum.
+// isAddress reports whether v is what an index is added to.
+func (t *tracer) isAddress(v value) bool {
+	switch v.kind {
+	case valueConst, valueGuess:
+		return t.isData(v.number)
+	}
+	return v.kind == valueAddress
+}
+
+// sure returns v without doubt.
+func (v value) sure() value {
+	if v.kind == valueGuess {
+		return constant(v.number)
+	}
+	return v
+}
+
+// twoParts is sum where neither is constant: an index that is itself a sum, or
+// something else.
 func (t *tracer) twoParts(a, b value) value {
 	if b.kind == valueAddress {
 		a, b = b, a
 	}
-	if a.kind != valueAddress || b.kind >= valueAddress {
-		return value{}
+	switch {
+	case a.kind == valueAddress && b.kind < valueAddress:
+		a.index, a.scale = noIndex, unscaled
+		return a
+	case a.steps() && (b.steps() || t.isNumber(b)), b.steps() && t.isNumber(a):
+		return value{kind: valueStep}
+	case t.isNumber(a) && t.isNumber(b):
+		return value{kind: valueNumber}
 	}
-	a.index, a.scale = noIndex, unscaled
-	return a
+	return value{}
 }
+
+// steps reports whether v is what it was, or that plus something.
+func (v value) steps() bool { return v.kind == valueNone || v.kind == valueStep }
 
 // isData reports whether n may be the address of a table.
 func (t *tracer) isData(n uint64) bool {
@@ -154,6 +223,12 @@ func (v value) shifted(n uint8) value {
 
 // loaded returns what is known of width bytes at the address v.
 func (t *tracer) loaded(v value, width uint8, signed bool) value {
+	if width == 8 {
+		v = t.resolve(v)
+	}
+	if v.kind == valueTarget { // one table holds the indices of another
+		v = value{kind: valueAddress, number: v.base, scale: v.shift, index: noIndex}
+	}
 	if v.kind == valueAddress && v.scale == 0 && width > 1 {
 		v.scale, v.index = unscaled, noIndex // the index was scaled out of sight
 	}
@@ -162,7 +237,7 @@ func (t *tracer) loaded(v value, width uint8, signed bool) value {
 		v.kind, v.width, v.signed = valueEntry, width, signed
 		return v
 	case width < 8:
-		return value{}
+		return value{kind: valueNumber}
 	case v.kind == valueConst && t.mem != nil:
 		if p, ok := t.mem.Pointer(v.number); ok {
 			return value{kind: valueConst, cell: true, number: p}
@@ -251,7 +326,7 @@ func (t *tracer) result(r uint8, p int) value {
 	case opX:
 		return t.extendedResult(p)
 	}
-	return value{}
+	return value{kind: valueNumber}
 }
 
 // or returns v | n, where it is constant.
@@ -262,7 +337,7 @@ func (v value) or(n uint64) value {
 	case v.kind == valueConst:
 		return constant(v.number | n)
 	}
-	return value{}
+	return value{kind: valueNumber}
 }
 
 // afterBranch is result for branches and system calls.
@@ -300,12 +375,14 @@ func (t *tracer) loadResult(p int, l load) value {
 	inst := &t.f.Insts[p]
 	word := WordOf(inst)
 	switch {
+	case l.width < 4: // no compiler makes entries so small
+		return value{kind: valueNumber}
 	case OpOf(inst) == OpPCMemory:
 		return t.loaded(constant(inst.Target), l.width, l.signed)
 	case l.indexed:
 		return t.loaded(t.sum(t.base(p), t.register(fieldRB(word), p)), l.width, l.signed)
 	case l.width == 8 && t.inFrame(fieldRA(word)):
-		return t.slot(slot{fieldRA(word), displacementOf(inst), l.width}, p)
+		return t.stored(slot{fieldRA(word), displacementOf(inst), l.width}, p)
 	}
 	return t.loaded(t.base(p).plus(displacementOf(inst)), l.width, l.signed)
 }
@@ -333,13 +410,18 @@ func (t *tracer) extendedResult(p int) value {
 			return v
 		}
 		return t.plainIndex(targetOf(inst), p)
+	case xoSUBF:
+		return value{}
 	}
-	return value{}
+	if extendedOp(word)&31 == xoISEL {
+		return t.either(t.resolve(t.base(p)), t.resolve(t.register(fieldRB(word), p)))
+	}
+	return value{kind: valueNumber}
 }
 
 // plainIndex is the value of a register that may become an index.
 func (t *tracer) plainIndex(r uint8, p int) value {
-	return value{kind: valueIndex, index: selector{reg: r, bits: 64, at: int32(p)}}
+	return value{kind: valueIndex, index: selector{reg: r, bits: 64, user: int32(p)}}
 }
 
 // rotation is what the instructions do that rotate and mask: of a run of bits
@@ -391,7 +473,7 @@ func (t *tracer) rotated(p int) value {
 	inst := &t.f.Insts[p]
 	r, ok := rotationOf(inst)
 	if !ok {
-		return value{}
+		return value{kind: valueNumber}
 	}
 	source := targetOf(inst)
 	v := t.register(source, p)
@@ -404,7 +486,7 @@ func (t *tracer) rotated(p int) value {
 	case r.from != 0:
 		return value{kind: valueIndex, scale: r.to, index: selector{reg: noRegister, bits: r.bits, check: inst.Addr}}
 	}
-	i := selector{reg: source, bits: 64, at: int32(p)}
+	i := selector{reg: source, bits: 64, user: int32(p)}
 	if !wide {
 		i.bits, i.check = r.bits, inst.Addr
 	}
