@@ -24,7 +24,7 @@ type limit struct {
 // limit returns how many values the index u may have, from comparisons on all
 // ways that lead there.
 func (w *window) limit(u use) limit {
-	if !w.whole || u.register == zeroOrSP {
+	if u.register == zeroOrSP || !w.whole(u.at) {
 		return limit{}
 	}
 	b := bounder{window: w, steps: maxPath}
@@ -72,7 +72,7 @@ func (b *bounder) limit(v bounded, splits int) limit {
 // limitOfAll returns the greatest limit of the ways that meet in front of v.k.
 func (b *bounder) limitOfAll(v bounded, splits int) (greatest limit) {
 	k := v.k
-	if splits == 0 || b.from[k] == none {
+	if splits == 0 || b.from[k] == none || isJumpPad(b.at(k)) {
 		return v.best
 	}
 	way := func(p int, taken bool) bool {

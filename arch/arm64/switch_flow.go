@@ -9,9 +9,11 @@ import (
 
 // Bounds of the search for where an indirect jump goes.
 const (
-	maxWindow = 1 << 14 // instructions of the function that are looked at
+	maxWindow = 1 << 13 // instructions of the function that are looked at
 	maxSteps  = 1 << 16 // steps back over one of them
 	maxDepth  = 16      // registers that are followed into one another
+
+	maxLabelSteps = 1 << 11 // steps back for the address of a table of addresses
 )
 
 // window is the part of a function around an indirect jump, with the branches
@@ -21,7 +23,8 @@ type window struct {
 	from     []int32 // by instruction: the last branch to it
 	next     []int32 // by branch: the one before with the same target
 	indirect int32   // the last indirect jump, which next chains as well
-	whole    bool    // it holds all of the function of the jump
+	cutFront bool    // the function's start is not in the window
+	cutBack  bool    // nor its end
 	memory   optcheck.Memory
 	fixed    bool // values are looked for that are constants
 	steps    int  // left
@@ -48,12 +51,24 @@ func newWindow(insts []decode.Inst, i int) (*window, int) {
 	}
 	w.from, w.next = chains[:n], chains[n:]
 	w.link()
-	w.whole = n == len(insts)
-	if !w.whole { // text without symbols may hold several functions
-		from, to := w.function(i - lo)
-		w.whole = (lo == 0 || from > 0) && (hi == len(insts) || to < n)
-	}
+	w.cutFront, w.cutBack = lo > 0, hi < len(insts)
 	return w, i - lo
+}
+
+// isJumpPad recognises bti j and bti jc, which indirect jumps go to.
+func isJumpPad(inst *decode.Inst) bool {
+	const mask, btiJ = 0xffffffbf, 0xd503249f
+	return WordOf(inst)&mask == btiJ
+}
+
+// whole reports whether the window holds all of the function that instruction k
+// is in. Text without symbols may hold several.
+func (w *window) whole(k int) bool {
+	if !w.cutFront && !w.cutBack {
+		return true
+	}
+	from, to := w.function(k)
+	return (from > 0 || !w.cutFront) && (to < len(w.insts) || !w.cutBack)
 }
 
 // link finds the branches.
@@ -123,8 +138,7 @@ func (w *window) isEntry(k int) bool {
 	if k == 0 || !entry && w.from[k] == none {
 		return k == 0
 	}
-	const btiJ = 0xd503249f
-	entry = entry && WordOf(inst) != btiJ && !w.fallsThrough(k-1)
+	entry = entry && !isJumpPad(inst) && !w.fallsThrough(k-1)
 	for b := w.from[k]; b != none; b = w.next[b] {
 		switch w.insts[b].Flow {
 		case decode.FlowCall:
@@ -170,6 +184,8 @@ func (w *window) before(k int) (p int, taken bool) {
 	falls := k > 0 && w.fallsThrough(k-1)
 	branch := int(w.from[k])
 	switch {
+	case isJumpPad(&w.insts[k]):
+		return none, false
 	case falls && branch == none:
 		return k - 1, false
 	case falls, branch == none, w.next[branch] != none, w.insts[branch].Flow == decode.FlowCall:
@@ -237,7 +253,7 @@ func (w *window) definitions(c cell, k int, sure bool) (start int, ok bool) {
 		k := int(w.todo[len(w.todo)-1])
 		w.todo = w.todo[:len(w.todo)-1]
 		for w.visit(k) {
-			if k == 0 && !w.whole {
+			if k == 0 && w.cutFront {
 				return start, false
 			}
 			if w.isEntry(k) {

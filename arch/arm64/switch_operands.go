@@ -157,15 +157,19 @@ func transferOf(inst *decode.Inst) (a transfer, ok bool) {
 	return a, true
 }
 
-// pair fills in the fields of ldp, stp and their kin.
+// pair fills in the fields of ldp, stp and their kin. The registers of stgp
+// count for none: it stores a tag as well.
 func (a *transfer) pair(inst *decode.Inst) {
 	w := WordOf(inst)
 	opc, mode := w>>30, w>>23&3
 	a.store = w>>22&1 == 0
 	a.registers[1] = fieldRa(inst)
 	a.bits, a.width, a.signed = 64, 4<<(opc>>1), opc == 1
-	if a.vector {
+	switch {
+	case a.vector:
 		a.width, a.signed = 4<<opc, false
+	case a.store && opc == 1: // stgp
+		a.width, a.registers = 16, [2]uint32{noRegister, noRegister}
 	}
 	a.writeback = mode&1 != 0
 	if mode != 1 {
@@ -185,6 +189,8 @@ func (a *transfer) single(w uint32) {
 		a.store = opc&1 == 0
 	case opc == 3:
 		a.signed, a.bits = true, 32
+	case opc == 2 && size == 3: // prfm
+		a.registers[0] = noRegister
 	case opc == 2:
 		a.signed = true
 	}
@@ -241,7 +247,7 @@ func changedBy(inst *decode.Inst) uint32 {
 func mayChange(inst *decode.Inst, r uint32) bool {
 	w := WordOf(inst)
 	return w&31 == r || w>>5&31 == r || w>>10&31 == r || OpOf(inst) != OpOther ||
-		inst.Has(decode.Invalid) || isExclusive(w) || isAtomic(w)
+		inst.Has(decode.Invalid) || isLoadStore(w) && shapeOf(w) == shapeOther // pairs of registers
 }
 
 // changesZero returns the bit of register 31 where that, as the result, is not
@@ -362,11 +368,10 @@ func setsFlags(inst *decode.Inst) bool {
 // setsFlagsByTransfer leaves out the transfers that are known not to: some of the
 // newer ones do (rcwcas).
 func setsFlagsByTransfer(w uint32) bool {
-	return shapeOf(w) == shapeOther && !isExclusive(w) && !isAtomic(w) && w&0x3e000000 != 0x0c000000
+	const (
+		exclusive = 0x08000000
+		atomic    = 0x38200000
+		structure = 0x0c000000 // ld1 and its kin
+	)
+	return shapeOf(w) == shapeOther && w&0x3f000000 != exclusive && w&0x3b200c00 != atomic && w&0x3e000000 != structure
 }
-
-// isExclusive recognises the exclusive and ordered transfers, and casp.
-func isExclusive(w uint32) bool { return w&0x3f000000 == 0x08000000 }
-
-// isAtomic recognises the atomic operations, and ld64b.
-func isAtomic(w uint32) bool { return w&0x3b200c00 == 0x38200000 }

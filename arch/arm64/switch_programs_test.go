@@ -16,7 +16,7 @@ import (
 const programsVariable = "XOL_ARM64_PROGRAMS"
 
 // eachFunction calls visit for every function of an ELF file.
-func eachFunction(t *testing.T, im *image.Image, visit func(*classify.Func)) {
+func eachFunction(t testing.TB, im *image.Image, visit func(*classify.Func)) {
 	t.Helper()
 	functions, err := im.Functions(image.ExtentSymbol)
 	if err != nil {
