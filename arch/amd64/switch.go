@@ -19,7 +19,7 @@ const (
 )
 
 // maxWays is the number of ways to one jump that are looked at.
-const maxWays = 24
+const maxWays = 12
 
 // IndirectJump says where the indirect jump f.Insts[i] goes. It follows the
 // ways to the jump backwards and computes, from the last instructions that set
@@ -44,6 +44,9 @@ func (ISA) IndirectJump(f *classify.Func, i int, mem optcheck.Memory) optcheck.J
 	var e evaluation
 	e.start(f.Insts, i)
 	j := e.explore(0).Jump
+	if j.Kind == optcheck.JumpUnresolved && e.alwaysPointer() {
+		return optcheck.Jump{Kind: optcheck.JumpPointer}
+	}
 	if t := &j.Table; j.Kind == optcheck.JumpTable && t.Width == 8 && t.Base == 0 && t.Bound != optcheck.BoundCompare && !leadsInto(f, t.Addr, mem) {
 		return optcheck.Jump{Kind: optcheck.JumpPointer}
 	}
@@ -93,12 +96,15 @@ func (e *evaluation) explore(from int) outcome {
 		return o
 	}
 	var joins joinList
-	e.joins(&joins, from, end)
+	all := e.joins(&joins, from, end)
 	if o.Kind == optcheck.JumpPointer && joins.n > 0 && e.alwaysPointer() {
 		return o
 	}
+	if !all {
+		o.merge(unresolved(whatManyWays), from)
+	}
 	for _, j := range joins.list[:joins.n] {
-		if e.ways >= maxWays || joins.n == len(joins.list) {
+		if e.ways >= maxWays {
 			o.merge(unresolved(whatManyWays), j.step)
 			continue
 		}
@@ -174,9 +180,8 @@ func (e *evaluation) alwaysPointer() bool {
 	if d.Mod() != 3 {
 		return false
 	}
-	var r reach
-	r.start(e.insts, int(e.index[0]))
-	return r.pointer(d.rmRegister(), r.at(e.insts, e.index[0]), maxCopies)
+	r := e.around()
+	return r.pointer(d.rmRegister(), e.index[0]-int32(r.first), maxCopies)
 }
 
 // explain says what is not understood of a target.
@@ -270,9 +275,8 @@ func (e *evaluation) findBase(n *node) {
 	if !ok || n.of.terms[1].scale == 0 {
 		return
 	}
-	var r reach
-	r.start(e.insts, int(e.index[0]))
-	at := r.at(e.insts, e.index[n.step])
+	r := e.around()
+	at := e.index[n.step] - int32(r.first)
 	for _, reg := range []byte{m.base, m.index} {
 		if reg == noRegister || reg == m.index && m.scale != 1 {
 			continue
@@ -284,6 +288,12 @@ func (e *evaluation) findBase(n *node) {
 			}
 		}
 	}
+}
+
+// around returns the flow around the jump.
+func (e *evaluation) around() *reach {
+	e.flow.start(e.insts, int(e.index[0]))
+	return &e.flow
 }
 
 // based replaces the node that findBase has found an address for.

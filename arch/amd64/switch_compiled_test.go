@@ -81,7 +81,7 @@ type compiledTable struct {
 	found   bool
 }
 
-func compiledTables(t *testing.T) map[string]map[uint64]*compiledTable {
+func compiledTables(t testing.TB) map[string]map[uint64]*compiledTable {
 	rows, err := refdata.Rows("testdata/switch/tables.tsv.gz")
 	if err != nil {
 		t.Fatal(err)
@@ -165,4 +165,21 @@ func checkCompiled(im *image.Image, f *classify.Func, j optcheck.Jump, tables ma
 	}
 	c.found = true
 	return nil
+}
+
+// BenchmarkIndirectJump takes the jumps of all compiled files.
+func BenchmarkIndirectJump(b *testing.B) {
+	var fns []classify.Func
+	jumps := 0
+	for name := range compiledTables(b) {
+		fns = append(fns, functionsOf(b, openSwitch(b, switchFile(b, name)))...)
+	}
+	count := func(*decode.Inst, optcheck.Jump) { jumps++ }
+	b.ReportAllocs()
+	for b.Loop() {
+		for i := range fns {
+			eachJump(&fns[i], nil, count)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(jumps), "ns/jump")
 }

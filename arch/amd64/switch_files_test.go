@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"xol/arch/amd64"
 	"xol/classify"
 	"xol/decode"
 	"xol/image"
@@ -59,20 +58,10 @@ func countJumps(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	defer im.Close()
-	fns, err := im.Functions(image.ExtentSymbol)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var c jumpCounts
-	var f classify.Func
+	fns := functionsOf(t, im)
 	for i := range fns {
-		code, err := im.Code(nil, fns[i].Addr, fns[i].Size)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f = classify.Func{Name: fns[i].Name, Addr: fns[i].Addr, Code: code}
-		f.Insts = decode.Sweep(amd64.ISA{}, f.Insts[:0], code, f.Addr)
-		c.add(t, im, &f)
+		c.add(t, im, &fns[i])
 	}
 	t.Logf("%d unresolved, %d tables, %d pointers; tables bounded by nothing, comparison, mask: %v; %d bad; %d functions with a table, %d of them not resolved",
 		c.kinds[optcheck.JumpUnresolved], c.kinds[optcheck.JumpTable], c.kinds[optcheck.JumpPointer], c.bounds, c.bad, c.withTable, c.unresolved)
@@ -86,29 +75,22 @@ func countJumps(t *testing.T, path string) {
 
 func (c *jumpCounts) add(t *testing.T, im *image.Image, f *classify.Func) {
 	tables, unresolved := 0, 0
-	for i := range f.Insts {
-		if f.Insts[i].Flow != decode.FlowJumpIndirect {
-			continue
-		}
-		at := f.Insts[i].Addr
-		j := amd64.ISA{}.IndirectJump(f, i, im)
+	eachJump(f, im, func(inst *decode.Inst, j optcheck.Jump) {
 		c.kinds[j.Kind]++
 		switch j.Kind {
 		case optcheck.JumpUnresolved:
-			t.Logf("%#x in %s: %s", at, f.Name, j.What)
+			t.Logf("%#x in %s: %s", inst.Addr, f.Name, j.What)
 			unresolved++
 		case optcheck.JumpTable:
 			tables++
 			c.bounds[j.Table.Bound]++
 			if n, ok := readTable(im, f, &j.Table); !ok {
-				t.Logf("%#x in %s: %+v: %d entries", at, f.Name, j.Table, n)
+				t.Logf("%#x in %s: %d entries of %+v", inst.Addr, f.Name, n, j.Table)
 				c.bad++
 				unresolved++
-			} else if j.Table.Bound == 0 {
-				t.Logf("%#x in %s: %+v: %d entries UNBOUND", at, f.Name, j.Table, n)
 			}
 		}
-	}
+	})
 	if tables > 0 {
 		c.withTable++
 		if unresolved > 0 {

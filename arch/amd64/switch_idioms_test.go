@@ -49,6 +49,7 @@ func TestIdioms(t *testing.T) {
 		"code":        unresolved("its target is computed from the address of code and a number"),
 		"arithmetic":  unresolved("its target is computed by other instructions than those of a switch"),
 		"unknown":     unresolved("its target comes from a table whose address is not known"),
+		"pointers":    pointer,
 		"argument":    pointer,
 		"method":      pointer,
 		"stub":        pointer,

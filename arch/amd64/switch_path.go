@@ -7,8 +7,11 @@ const (
 	// an indirect jump.
 	maxPath = 128
 	// joinWindow is how many instructions on each side of the jump are
-	// searched for branches onto the path to it.
-	joinWindow = 1024
+	// searched for branches onto the path to it. A compiler has no reason to
+	// put one further away.
+	joinWindow = 2048
+	// maxScans is how often they are.
+	maxScans = 40
 )
 
 // path is a way to an indirect jump, backwards: step 0 is the jump, step 1 the
@@ -19,10 +22,11 @@ type path struct {
 	effect [maxPath]effect
 	n      int
 	closed bool // nothing is known of how execution comes to the last step
+	scans  int  // that are left
 }
 
 func (p *path) start(insts []decode.Inst, jump int) {
-	p.insts, p.n, p.closed = insts, 0, false
+	p.insts, p.n, p.closed, p.scans = insts, 0, false, maxScans
 	p.push(jump)
 }
 
@@ -62,7 +66,7 @@ func (p *path) reach(s int) bool {
 // -1 if there is none near the jump.
 func (p *path) joining(s int) int {
 	target := p.inst(s).Addr
-	lo, hi := p.window()
+	lo, hi := p.scan()
 	for i := lo; i < hi; i++ {
 		inst := &p.insts[i]
 		if inst.Target == target && isBranch(inst) {
@@ -82,30 +86,43 @@ type joinList struct {
 }
 
 // joins lists the branches to steps from from on and in front of end that the
-// path does not go over.
-func (p *path) joins(list *joinList, from, end int) {
+// path does not go over. It answers false if there may be more.
+func (p *path) joins(list *joinList, from, end int) bool {
+	if p.scans == 0 {
+		return false
+	}
 	lowest, highest := ^uint64(0), uint64(0)
 	for s := from; s < end; s++ {
 		addr := p.inst(s).Addr
 		lowest, highest = min(lowest, addr), max(highest, addr)
 	}
-	lo, hi := p.window()
+	lo, hi := p.scan()
 	for i := lo; i < hi; i++ {
 		inst := &p.insts[i]
 		if inst.Target-lowest > highest-lowest || !isBranch(inst) {
 			continue
 		}
 		for s := from; s < end && p.reach(s+1); s++ {
-			if p.inst(s).Addr == inst.Target && int(p.index[s+1]) != i && list.n < len(list.list) {
-				list.list[list.n] = join{s, i}
-				list.n++
+			if p.inst(s).Addr != inst.Target || int(p.index[s+1]) == i {
+				continue
 			}
+			if list.n == len(list.list) {
+				return false
+			}
+			list.list[list.n] = join{s, i}
+			list.n++
 		}
 	}
+	return true
 }
 
-// window returns the range of instructions that are searched for branches.
-func (p *path) window() (lo, hi int) {
+// scan returns the range of instructions to be searched for branches, which is
+// empty if that has been done too often.
+func (p *path) scan() (lo, hi int) {
+	if p.scans == 0 {
+		return 0, 0
+	}
+	p.scans--
 	jump := int(p.index[0])
 	return max(jump-joinWindow, 0), min(jump+joinWindow, len(p.insts))
 }

@@ -11,26 +11,35 @@ import (
 const (
 	// reachWindow is how many instructions on each side of the jump are
 	// searched for what sets a register far away.
-	reachWindow = 4096
+	reachWindow = 2048
 	// maxEdges is the number of branches among them that are kept.
-	maxEdges = 2048
+	maxEdges = 1024
 	// maxCopies is how many copies of a register are followed.
 	maxCopies = 3
+	// maxVisits is how many instructions are looked at for one jump.
+	maxVisits = 1 << 13
 )
 
 // edge is a direct branch between two instructions.
 type edge struct{ to, from int32 }
 
-// reach is the flow among the instructions around a jump.
+// reach is the flow among the instructions around a jump. The zero value is that
+// around none.
 type reach struct {
-	insts  []decode.Inst // of the window
-	edges  [maxEdges]edge
-	sorted []edge // by to
+	insts  []decode.Inst  // of the window
+	first  int            // index of its first one in the function
+	edges  [maxEdges]edge // by to
+	n      int            // of them
+	visits int            // that are left
 }
 
+// start finds the branches around a jump, unless that has been done.
 func (r *reach) start(insts []decode.Inst, jump int) {
+	if r.insts != nil {
+		return
+	}
 	lo, hi := max(jump-reachWindow, 0), min(jump+reachWindow, len(insts))
-	r.insts = insts[lo:hi]
+	r.insts, r.first, r.visits = insts[lo:hi], lo, maxVisits
 	n := 0
 	first, end := r.insts[0].Addr, r.insts[len(r.insts)-1].Next()
 	for i := range r.insts {
@@ -43,24 +52,18 @@ func (r *reach) start(insts []decode.Inst, jump int) {
 			n++
 		}
 	}
-	r.sorted = r.edges[:n]
-	slices.SortFunc(r.sorted, func(a, b edge) int { return cmp.Compare(a.to, b.to) })
-}
-
-// at returns the place in the window of an instruction of the function.
-func (r *reach) at(insts []decode.Inst, i int32) int32 {
-	at, _ := decode.Find(r.insts, insts[i].Addr)
-	return int32(at)
+	r.n = n
+	slices.SortFunc(r.edges[:n], func(a, b edge) int { return cmp.Compare(a.to, b.to) })
 }
 
 // into returns the branches to an instruction.
 func (r *reach) into(i int32) []edge {
-	at := sort.Search(len(r.sorted), func(k int) bool { return r.sorted[k].to >= i })
+	at := sort.Search(r.n, func(k int) bool { return r.edges[k].to >= i })
 	end := at
-	for end < len(r.sorted) && r.sorted[end].to == i {
+	for end < r.n && r.edges[end].to == i {
 		end++
 	}
-	return r.sorted[at:end]
+	return r.edges[at:end]
 }
 
 // visit is a walk backwards over all ways to an instruction.
@@ -104,10 +107,11 @@ func (v *visit) add(i int32) {
 }
 
 // definition returns the next instruction that writes the register, on the ways
-// that have been entered; -1 if there is none left.
+// that have been entered; -1 if there is none left, or visits are not.
 func (v *visit) definition(reg byte) int32 {
-	for v.n > 0 {
+	for v.n > 0 && v.visits > 0 {
 		v.n--
+		v.visits--
 		at := v.work[v.n]
 		if f := effectOf(&v.insts[at]); (f.full|f.part)>>reg&1 != 0 {
 			return at
@@ -147,14 +151,15 @@ func (r *reach) agreed(v *visit, reg byte, i int32, copies int) (k uint64, found
 		}
 		k, found = this, true
 	}
-	return k, found, true
+	return k, found, v.visits > 0
 }
 
 // pointer reports whether every definition that reaches instruction i makes the
 // register a whole address as it was found: in memory, in another register or
-// in an instruction.
+// in an instruction. Where it is not known how execution comes to some place,
+// that is taken for the start of a function, and the register for an argument.
 func (r *reach) pointer(reg byte, i int32, copies int) bool {
-	v := visit{reach: r}
+	v := visit{reach: r, indirect: true}
 	v.enter(i)
 	for at := v.definition(reg); at >= 0; at = v.definition(reg) {
 		inst := &r.insts[at]
@@ -178,7 +183,7 @@ func (r *reach) pointer(reg byte, i int32, copies int) bool {
 			return false
 		}
 	}
-	return true
+	return v.visits > 0
 }
 
 // moveSource returns the register that mov or cmov reads.

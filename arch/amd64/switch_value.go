@@ -55,6 +55,7 @@ type evaluation struct {
 	ways     int    // that were looked at
 	base     nodeID // node that is known to be baseAddr; 0 for none
 	baseAddr uint64
+	flow     reach
 	full     bool // there were more nodes than there is place for
 }
 

@@ -316,18 +316,33 @@ either_table:
 
 # Two tables, one jump.
 	function different
+	lea different_table(%rip), %rdx
 	cmp $1, %edi
 	jbe 5f
 	cmp $3, %edi
 	ja 4f
 	mov %edi, %eax
-	mov different_table(,%rax,8), %rax
+	movslq (%rdx,%rax,4), %rax
 	jmp 6f
 5:	mov %edi, %eax
-	mov different_table+8(,%rax,8), %rax
-6:	jmp *%rax
+	movslq 4(%rdx,%rax,4), %rax
+6:	add %rdx, %rax
+	jmp *%rax
 	targets different
-	addresses different
+	relative different
+
+# Two tables of whole addresses.
+	function pointers
+	cmp $1, %edi
+	jbe 5f
+	mov %edi, %eax
+	mov pointers_table(,%rax,8), %rax
+	jmp 6f
+5:	mov %edi, %eax
+	mov pointers_table+8(,%rax,8), %rax
+6:	jmp *%rax
+	targets pointers
+	addresses pointers
 
 	function code
 	lea 1f(%rip), %rax
