@@ -49,6 +49,14 @@ type ISA interface {
 	// StackScratch returns the addresses below the stack pointer sp that moved
 	// code may overwrite: beyond the red zone.
 	StackScratch(sp uint64) (lo, hi uint64)
+	// Convention returns how C functions are called. It must not be changed.
+	Convention() *machine.Convention
+	// Interpret does what inst does where that is a transfer of control or, on
+	// some ISAs, to make or load from an address relative to its own. It sets the
+	// program counter as well, which is inst.Addr before. For an instruction that
+	// it does not know, done is false; err says that memory cannot be accessed.
+	// Nothing has changed in either case.
+	Interpret(inst *decode.Inst, r machine.Registers, m machine.Memory) (done bool, err error)
 	// ReturnInst returns the bytes of the instruction that returns from a
 	// function.
 	ReturnInst() []byte

@@ -141,6 +141,7 @@ func (p *interpretation) load(c *cputest.CPU, code machine.Part) error {
 const (
 	kindSame      = "states that are the same"
 	kindFault     = "states in which both fault"
+	kindForeign   = "states not compared: an instruction unknown to the engine"
 	kindCanonical = "states in which the branch faults, since its target is not canonical"
 )
 
@@ -150,6 +151,8 @@ func judge(c *cputest.CPU, missing error, event machine.Event, after machine.Sta
 	switch {
 	case missing != nil && (event.Kind == machine.EventFault || event.Kind == machine.EventTrap): // of the stack's segment
 		return kindFault, c.Differences(after, nil)
+	case event.Kind == machine.EventInvalid:
+		return kindForeign, nil
 	case missing == nil && event.Kind == machine.EventFault && int64(pc<<16)>>16 != int64(pc):
 		return kindCanonical, nil
 	case missing == nil && (event.Kind == machine.EventLeft || event.Kind == machine.EventSteps):
