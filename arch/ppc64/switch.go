@@ -12,6 +12,7 @@ const (
 	fromEntryAlone = "its target is computed from a table's entry in a way that is not understood"
 	fromConstant   = "its target is an address in the function that the code computes"
 	fromArithmetic = "its target is computed from values that are not known"
+	fromTables     = "its target comes from one of several tables"
 	fromTooMuch    = "its target is computed in a function too large to search"
 )
 
@@ -38,7 +39,7 @@ func (a ISA) IndirectJump(f *classify.Func, i int, mem optcheck.Memory) optcheck
 	if len(f.Insts) > maxTraced {
 		return unresolved(fromTooMuch)
 	}
-	t := tracer{f: f, mem: mem, steps: maxSteps, circle: noCircle}
+	t := tracer{f: f, mem: mem, order: a.ByteOrder(), steps: maxSteps, circle: noCircle}
 	return t.jump(i, t.resolve(t.register(from, i)))
 }
 
@@ -69,6 +70,9 @@ func (t *tracer) jump(i int, v value) optcheck.Jump {
 			return optcheck.Jump{Kind: optcheck.JumpPointer} // one of several functions
 		}
 	case valueTarget:
+		if (v.last != 0 || v.zero) && !t.oneTable(v) {
+			return unresolved(fromTables)
+		}
 	default:
 		return unresolved(fromArithmetic)
 	}
@@ -79,6 +83,31 @@ func (t *tracer) jump(i int, v value) optcheck.Jump {
 func (t *tracer) ownLabel(addr uint64) bool {
 	p, ok := t.mem.Pointer(addr)
 	return ok && p-t.f.Addr < uint64(len(t.f.Code))
+}
+
+// oneTable reports whether the tables that v may come from are parts of one:
+// every entry from the first table to the last one's start leads to an
+// instruction of the function.
+func (t *tracer) oneTable(v value) bool {
+	size := max(v.last, v.number) - v.number + uint64(v.width)
+	if t.mem == nil || size > maxCount || v.width != 4 || size%4 != 0 {
+		return false
+	}
+	data, err := t.mem.Data(nil, v.number, size)
+	if err != nil {
+		return false
+	}
+	for ; len(data) >= 4; data = data[4:] {
+		entry := uint64(t.order.Uint32(data))
+		if v.signed {
+			entry = uint64(int64(int32(entry)))
+		}
+		if t.indexOf(v.base+entry<<v.shift) < 0 {
+			return false
+		}
+		v.zero = v.zero && entry != 0
+	}
+	return !v.zero
 }
 
 // table describes the table that instruction i jumps by to v.

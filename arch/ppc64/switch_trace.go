@@ -1,6 +1,8 @@
 package ppc64
 
 import (
+	"encoding/binary"
+
 	"xol/classify"
 	"xol/decode"
 	"xol/optcheck"
@@ -9,9 +11,10 @@ import (
 // Limits of one search.
 const (
 	maxTraced  = 1 << 20 // instructions of the function
-	maxSteps   = 1 << 16 // instructions looked at on the way back
+	maxSteps   = 1 << 17 // instructions looked at on the way back
 	maxNesting = 64      // registers that depend on one another
 	maxStarts  = 1 << 10 // places where paths meet, on the way to one register
+	maxTracks  = 16      // registers that are copied to one
 	maxSoles   = 4       // searches of the whole function for one register
 )
 
@@ -22,6 +25,7 @@ const (
 type tracer struct {
 	f     *classify.Func
 	mem   optcheck.Memory
+	order binary.ByteOrder
 	steps int // left
 	soles int // made
 	depth int
@@ -268,8 +272,10 @@ func (t *tracer) merged(w location, j int) value {
 		return t.toc()
 	}
 	v := t.backwards(w, j, false)
-	if v.kind == valueNone {
-		v = t.backwards(w, j, true)
+	if v.kind == valueNone || t.isNumber(v) {
+		if other := t.backwards(w, j, true); v.kind == valueNone || t.isAddress(other) {
+			v = other
+		}
 	}
 	if v.kind == valueUnknown {
 		v = t.sole(w.reg)
@@ -279,33 +285,81 @@ func (t *tracer) merged(w location, j int) value {
 
 // backwards goes back from instruction j on all paths to where w is set.
 func (t *tracer) backwards(w location, j int, indirect bool) value {
-	n := len(t.f.Insts)
-	seen, done := newIndexSet(n), newIndexSet(n)
-	starts := []int32{int32(j)}
-	seen.add(j)
-	v := value{kind: valueNone}
-	visit := func(p int) {
-		sets := t.sets(p, w)
-		if !sets {
-			p, sets = t.definition(w, p)
+	x := search{t: t, value: value{kind: valueNone}}
+	x.arrive(w, j)
+	for n := 0; n < len(x.starts); n++ {
+		from := x.starts[n]
+		if from.at == 0 {
+			x.value = t.either(x.value, value{kind: valueWhole}) // an argument
 		}
-		switch {
-		case sets && done.add(p):
-			v = t.either(v, t.resolve(t.assigned(w, p)))
-		case !sets && seen.add(p):
-			starts = append(starts, int32(p))
-		}
-	}
-	for n := 0; n < len(starts); n++ {
-		if starts[n] == 0 {
-			v = t.either(v, value{kind: valueWhole}) // an argument
-		}
-		t.eachBefore(int(starts[n]), indirect, visit)
-		if v.kind == valueUnknown || t.steps < 0 || len(starts) > maxStarts {
+		t.eachBefore(int(from.at), indirect, func(p int) { x.follow(from.track, p) })
+		if x.value.kind == valueUnknown || t.steps < 0 || len(x.starts) > maxStarts {
 			return value{}
 		}
 	}
-	return v
+	return x.value
+}
+
+// search goes back on all paths. Where a value is only copied, it goes on with
+// the place that it comes from.
+type search struct {
+	t      *tracer
+	tracks []track
+	starts []joint
+	value
+}
+
+// track is the search for what sets one location.
+type track struct {
+	where      location
+	seen, done indexSet // starts of paths; instructions
+}
+
+// joint is an instruction in front of which paths meet.
+type joint struct {
+	track int
+	at    int32
+}
+
+// arrive adds a start.
+func (x *search) arrive(w location, j int) {
+	i := 0
+	for i < len(x.tracks) && x.tracks[i].where != w {
+		i++
+	}
+	if i == len(x.tracks) {
+		n := len(x.t.f.Insts)
+		x.tracks = append(x.tracks, track{w, newIndexSet(n), newIndexSet(n)})
+	}
+	if x.tracks[i].seen.add(j) {
+		x.starts = append(x.starts, joint{i, int32(j)})
+	}
+}
+
+// follow goes on back from behind instruction p.
+func (x *search) follow(i, p int) {
+	t, w := x.t, x.tracks[i].where
+	for x.tracks[i].done.add(p) {
+		if t.sets(p, w) {
+			x.take(t.assigned(w, p))
+			return
+		}
+		before, _, ok := t.before(p)
+		if !ok {
+			x.arrive(w, p)
+			return
+		}
+		p = before
+	}
+}
+
+// take adds a value that the register may have.
+func (x *search) take(v value) {
+	if v.kind == valueFar && v.number == 0 && len(x.tracks) < maxTracks {
+		x.arrive(v.far, int(v.at))
+		return
+	}
+	x.value = x.t.either(x.value, x.t.resolve(v))
 }
 
 // indexSet is a set of indices of instructions.

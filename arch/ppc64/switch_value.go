@@ -46,8 +46,10 @@ type value struct {
 	width  uint8 // valueEntry, valueTarget: of the entry, in bytes
 	shift  uint8 // of the entry, after the load
 	signed bool
+	zero   bool // valueTarget: or it is base, as if there were an entry 0
 	number uint64
 	base   uint64
+	last   uint64 // valueTarget: the entry is from one of several tables, of which this is the last; else 0
 	index  selector
 	far    location // valueFar
 	at     int32    // valueFar
@@ -60,7 +62,8 @@ func (v value) pointer() bool {
 	return v.kind == valueWhole || v.kind == valueConst && v.cell || v.kind == valueEntry && v.width == 8 && v.shift == 0
 }
 
-// either returns what is known of a number that is a or b.
+// either returns what is known of a number that is a or b. Beside a target that
+// comes from a table, an address that is written down elsewhere does not count.
 func (t *tracer) either(a, b value) value {
 	switch {
 	case a.kind == valueNone:
@@ -69,6 +72,10 @@ func (t *tracer) either(a, b value) value {
 		return a
 	case a.pointer() && b.pointer():
 		return value{kind: valueWhole}
+	case a.kind == valueTarget && b.pointer():
+		return a
+	case b.kind == valueTarget && a.pointer():
+		return b
 	case t.isNumber(a) && t.isNumber(b):
 		return value{kind: valueNumber}
 	case t.isNumber(a):
@@ -77,10 +84,30 @@ func (t *tracer) either(a, b value) value {
 		return a.guess(b)
 	}
 	a.index, b.index = noIndex, noIndex
-	if a == b {
+	switch {
+	case a == b:
 		return a
+	case a.kind == valueTarget && b.kind == valueTarget:
+		return a.span(b)
+	case a.kind == valueTarget && b.kind == valueConst && b.number == a.base:
+		a.zero = true
+		return a
+	case b.kind == valueTarget && a.kind == valueConst && a.number == b.base:
+		b.zero = true
+		return b
 	}
 	return value{}
+}
+
+// span returns what is known of a target that comes from one of two tables.
+func (v value) span(o value) value {
+	first, last := min(v.number, o.number), max(v.number, v.last, o.number, o.last)
+	v.scale, v.number, v.last, v.zero = unscaled, first, last, v.zero || o.zero
+	o.scale, o.number, o.last, o.zero = unscaled, first, last, v.zero
+	if v != o {
+		return value{}
+	}
+	return v
 }
 
 // isNumber reports whether v is not the address of a table.
