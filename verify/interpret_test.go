@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"xol/arch/arm64"
 	"xol/decode"
 	"xol/internal/cputest"
 	"xol/internal/refdata"
@@ -217,3 +218,57 @@ var (
 	sampleOf   = func(isa, list string) string { return filepath.Join("..", "arch", isa, "testdata", list) }
 	completeOf = func(list string) string { return filepath.Join("..", "..", "shared", "decode", list) }
 )
+
+// mistaken is an interpreter that does something wrong besides.
+type mistaken struct {
+	interpreter
+	mistake func(r machine.Registers, m machine.Memory) error
+}
+
+func (w mistaken) Interpret(inst *decode.Inst, r machine.Registers, m machine.Memory) (bool, error) {
+	done, err := w.interpreter.Interpret(inst, r, m)
+	if !done {
+		return done, err
+	}
+	return true, w.mistake(r, m)
+}
+
+// TestInterpretMistakesAreFound shows that the comparison sees registers, the
+// program counter and memory.
+func TestInterpretMistakesAreFound(t *testing.T) {
+	const somewhere = 0x1234_5678
+	add := func(register int) func(machine.Registers, machine.Memory) error {
+		return func(r machine.Registers, _ machine.Memory) error {
+			r.SetReg(register, r.Reg(register)+4)
+			return nil
+		}
+	}
+	bl := []byte{0x00, 0x04, 0x00, 0x94}
+	for name, c := range map[string]struct {
+		mistake func(machine.Registers, machine.Memory) error
+		found   bool
+	}{
+		"none":                {func(machine.Registers, machine.Memory) error { return nil }, false},
+		"the program counter": {add(arm64.PC), true},
+		"the link register":   {add(arm64.X0 + 30), true},
+		"the flags":           {add(arm64.NZCV), true},
+		"memory":              {func(_ machine.Registers, m machine.Memory) error { return m.WriteWord(somewhere, 0) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			engine, err := openEmulator("arm64", arm64.Registers())
+			if err != nil {
+				t.Skip(err)
+			}
+			defer engine.Close()
+			p := &interpretation{isa: mistaken{arm64.ISA{}, c.mistake}, states: 4}
+			var inst decode.Inst
+			if err := p.isa.Decode(&inst, bl, interpretHome); err != nil {
+				t.Fatal(err)
+			}
+			what, err := p.compareOne(engine, &inst, 1, map[string]int{})
+			if err != nil || (what != nil) != c.found {
+				t.Errorf("%q, %v", what, err)
+			}
+		})
+	}
+}

@@ -2,6 +2,8 @@ package amd64
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"xol/internal/cputest"
@@ -183,4 +185,8 @@ func BenchmarkInterpret(b *testing.B) {
 	for name, code := range interpreted {
 		b.Run(name, func(b *testing.B) { cputest.Benchmark(b, ISA{}, code) })
 	}
+}
+
+func FuzzInterpret(f *testing.F) {
+	cputest.Fuzz(f, ISA{}, false, slices.Collect(maps.Values(interpreted))...)
 }

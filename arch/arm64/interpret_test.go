@@ -157,3 +157,11 @@ func BenchmarkInterpret(b *testing.B) {
 		b.Run(name, func(b *testing.B) { cputest.Benchmark(b, ISA{}, memoryOrder(word)) })
 	}
 }
+
+func FuzzInterpret(f *testing.F) {
+	var seeds []string
+	for _, word := range interpreted {
+		seeds = append(seeds, memoryOrder(word))
+	}
+	cputest.Fuzz(f, ISA{}, false, seeds...)
+}

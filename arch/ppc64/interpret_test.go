@@ -121,3 +121,11 @@ func BenchmarkInterpret(b *testing.B) {
 		b.Run(name, func(b *testing.B) { cputest.Benchmark(b, ISA{}, ISA{}.memoryOrder(word)) })
 	}
 }
+
+func FuzzInterpret(f *testing.F) {
+	var seeds []string
+	for _, word := range interpreted {
+		seeds = append(seeds, ISA{}.memoryOrder(word))
+	}
+	cputest.Fuzz(f, ISA{}, true, seeds...)
+}

@@ -133,3 +133,38 @@ func Allocations(t testing.TB, isa ISA, code string) float64 {
 	inst, f := Inst(t, isa, code), new(flat)
 	return testing.AllocsPerRun(100, func() { _, _ = isa.Interpret(&inst, f, f) })
 }
+
+// Fuzz tries instructions of any bytes, with memory that ends early: where the
+// interpreter declines nothing has changed, and it never panics.
+func Fuzz(f *testing.F, isa ISA, bigEndian bool, seeds ...string) {
+	for _, seed := range seeds {
+		raw, err := hex.DecodeString(seed)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw, uint64(1))
+	}
+	file := isa.Registers()
+	f.Fuzz(func(t *testing.T, code []byte, seed uint64) {
+		var inst decode.Inst
+		if isa.Decode(&inst, code, Addr) != nil {
+			return
+		}
+		c := New(file, bigEndian, machine.Range{Lo: MemoryLow, Hi: MemoryTop})
+		c.Seed = seed
+		for i := range file.Registers {
+			c.SetReg(i, machine.Interesting(machine.Mix(seed+uint64(i))))
+		}
+		before := c.Clone()
+		done, err := isa.Interpret(&inst, c, c)
+		if done && err != nil {
+			t.Errorf("done, error %v", err)
+		}
+		if done {
+			return
+		}
+		for _, what := range c.Differences(before.State, nil) {
+			t.Error(what)
+		}
+	})
+}
