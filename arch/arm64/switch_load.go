@@ -115,7 +115,7 @@ func (w *window) spilled(d int, r uint32, a *transfer, depth int) value {
 	if !ok {
 		return inMemory(a.width)
 	}
-	return w.merged(c, d, func(s int) value {
+	v := w.merged(c, d, func(s int) value {
 		source, ok := storedTo(w.at(s), c)
 		if !ok {
 			return inMemory(a.width)
@@ -126,6 +126,10 @@ func (w *window) spilled(d int, r uint32, a *transfer, depth int) value {
 		}
 		return v
 	})
+	if v.what == whatTooFar {
+		return inMemory(a.width)
+	}
+	return v
 }
 
 // place returns the place on the stack that register r of a is loaded from.

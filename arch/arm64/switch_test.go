@@ -146,6 +146,9 @@ func checkCompiled(t *testing.T, im *image.Image, f *classify.Func, i int, table
 	if jump.Kind != optcheck.JumpTable {
 		return
 	}
+	if blind := (ISA{}).IndirectJump(f, i, nil); blind != jump {
+		t.Errorf("%s, %#x: without memory %+v, with it %+v", f.Name, at, blind, jump)
+	}
 	table := &jump.Table
 	want, ok := tables[table.Addr]
 	if !ok {
