@@ -4,29 +4,33 @@ import "xol/decode"
 
 // writes says which operands an instruction writes, as far as they are general
 // registers or memory. What it does not write for sure counts too.
-type writes uint16
+type writes uint32
 
 const (
-	wE    writes = 1 << iota // ModRM.rm, a register or memory
-	wG                       // ModRM.reg
-	wV                       // vvvv
-	wZ                       // the register in the opcode
-	wM                       // ModRM.rm, if it is memory
-	wByte                    // those are bytes
-	wA                       // rax
-	wC                       // rcx
-	wD                       // rdx
-	wB                       // rbx
-	wSP                      // rsp
-	wBP                      // rbp
-	wSI                      // rsi
-	wDI                      // rdi
-	wX                       // ModRM.reg tells; see groupWrites
+	wE     writes = 1 << iota // ModRM.rm, a register or memory
+	wG                        // ModRM.reg
+	wV                        // vvvv
+	wZ                        // the register in the opcode
+	wM                        // ModRM.rm, if it is memory
+	wByte                     // those are bytes
+	wA                        // rax
+	wC                        // rcx
+	wD                        // rdx
+	wB                        // rbx
+	wSP                       // rsp
+	wBP                       // rbp
+	wSI                       // rsi
+	wDI                       // rdi
+	wLong                     // whole registers, though there is a 66 prefix
+	wStore                    // memory that is no operand
+	wX                        // ModRM.reg tells; see groupWrites
 
 	wEb = wE | wByte
 	wGb = wG | wByte
 	wAb = wA | wByte
 	wZb = wZ | wByte
+	wGl = wG | wLong
+	wEl = wE | wLong
 )
 
 // implied are the registers that are no operands.
@@ -64,18 +68,20 @@ var map0FWrites = [256]writes{
 	0x11: wM, 0, wM, 0, 0, 0, wM,
 	0x1e: wX,
 	0x20: wE, wE,
-	0x29: wM, 0, wM, wG, wG,
+	0x29: wM, 0, wM, wGl, wGl,
 	0x31: wA | wD, wA | wD, wA | wD,
 	0x37: wA | wB | wC | wD,
-	0x40: wG, wG, wG, wG, wG, wG, wG, wG, wG, wG, wG, wG, wG, wG, wG, wG, wG,
+	0x40: wG, wG, wG, wG, wG, wG, wG, wG, wG, wG, wG, wG, wG, wG, wG, wG,
+	0x50: wGl,
 	0x78: wE,
 	0x7e: wX, wM,
 	0x90: wEb, wEb, wEb, wEb, wEb, wEb, wEb, wEb, wEb, wEb, wEb, wEb, wEb, wEb, wEb, wEb,
 	0xa0: wSP, wSP, wA | wB | wC | wD, 0, wE, wE, wA | wC | wSI | wDI, wA | wC | wSI | wDI, wSP, wSP, 0, wE, wE, wE, wX, wG,
 	0xb0: wEb | wA, wE | wA, wG, wE, wG, wG, wG, wG, wG, 0, wX, wE, wG, wG, wG, wG,
-	0xc0: wEb | wG, wE | wG, 0, wM, 0, wG, 0, wX, wZ, wZ, wZ, wZ, wZ, wZ, wZ, wZ,
-	0xd6: wM, wG,
+	0xc0: wEb | wG, wE | wG, 0, wM, 0, wGl, 0, wX, wZ, wZ, wZ, wZ, wZ, wZ, wZ, wZ,
+	0xd6: wM, wGl,
 	0xe7: wM,
+	0xf7: wStore,
 }
 
 // rangeWrites are writes of opcodes in other maps and encodings.
@@ -85,8 +91,8 @@ type rangeWrites struct {
 }
 
 var longWrites = [...]rangeWrites{
-	{opcodeRange{Map0F38, 0xf0, 0xfc}, wG | wE},
-	{opcodeRange{Map0F3A, 0x14, 0x17}, wE},
+	{opcodeRange{Map0F38, 0xf0, 0xfc}, wGl | wE},
+	{opcodeRange{Map0F3A, 0x14, 0x17}, wEl},
 	{opcodeRange{Map0F3A, 0x60, 0x63}, wC},
 }
 
@@ -104,6 +110,12 @@ var vectorWrites = [...]rangeWrites{
 	{opcodeRange{Map0F, 0xd6, 0xd6}, wM},
 	{opcodeRange{Map0F, 0xd7, 0xd7}, wG},
 	{opcodeRange{Map0F, 0xe7, 0xe7}, wM},
+	{opcodeRange{Map0F, 0xf7, 0xf7}, wStore},
+	{opcodeRange{Map0F38, 0x10, 0x15}, wM},
+	{opcodeRange{Map0F38, 0x20, 0x25}, wM},
+	{opcodeRange{Map0F38, 0x30, 0x35}, wM},
+	{opcodeRange{Map0F38, 0x63, 0x63}, wM},
+	{opcodeRange{Map0F38, 0x8a, 0x8b}, wM},
 	{opcodeRange{Map0F38, 0x2e, 0x2f}, wM},
 	{opcodeRange{Map0F38, 0x8e, 0x8f}, wM},
 	{opcodeRange{Map0F38, 0xa0, 0xa3}, wM},
@@ -177,7 +189,7 @@ func groupWrites(d Detail) writes {
 		if d.PP() == 2 || d.Prefixes()&PrefixF3 != 0 {
 			return 0
 		}
-		return wE
+		return wEl
 	case op == 0x1e: // rdssp, but endbr64
 		if r == 1 && d.Mod() == 3 {
 			return wE
@@ -245,13 +257,13 @@ func effectOf(inst *decode.Inst) effect {
 			e.full |= 1 << i.reg
 		}
 	}
-	if w&wByte != 0 || d.operandIs16() {
-		e.part = operands | e.full&^(1<<RSP)
-		e.full &= 1 << RSP
+	if w&wByte != 0 || d.operandIs16() && w&wLong == 0 {
+		e.part = operands | e.full&(1<<RAX)
+		e.full &^= 1 << RAX
 	} else {
 		e.full |= operands
 	}
-	e.memory = w&(wE|wM) != 0 && inst.Fields.ModRM != 0 && d.Mod() != 3 || w&(wSP|wDI) != 0
+	e.memory = w&(wE|wM) != 0 && inst.Fields.ModRM != 0 && d.Mod() != 3 || w&(wSP|wDI|wStore) != 0
 	return e
 }
 
