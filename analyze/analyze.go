@@ -150,7 +150,7 @@ func (a *Analysis) Judge(f image.Function) *Result {
 		return r
 	}
 	var whole *survey
-	if a.Optimizer != nil && a.Optimizer.WholeProgram() {
+	if a.wantsSurvey() {
 		if whole, r.Err = a.surveyed(context.Background()); r.Err != nil {
 			return r
 		}
@@ -197,7 +197,7 @@ func (r *Result) cutPadding() {
 
 // judge decodes and judges the text of r.
 func (a *Analysis) judge(r *Result, whole *survey) {
-	a.decode(r)
+	a.decode(r, whole)
 	r.Verdicts = a.Profile.Func(r.Verdicts, &r.Func)
 	if a.Optimizer != nil {
 		f := a.optimizable(r, whole)
@@ -206,9 +206,15 @@ func (a *Analysis) judge(r *Result, whole *survey) {
 	}
 }
 
-func (a *Analysis) decode(r *Result) {
+func (a *Analysis) decode(r *Result, whole *survey) {
 	f := &r.Function
 	r.Marks = a.marks.Touching(r.Marks, f.Addr, f.Addr+f.Size)
+	if whole != nil {
+		if data := whole.data.Touching(nil, f.Addr, f.Addr+f.Size); len(data) > 0 {
+			r.Marks = append(r.Marks, data...)
+			r.Marks.Sort()
+		}
+	}
 	r.Insts = decode.Sweep(a.ISA, r.Insts, r.Code, f.Addr)
 	markExternal(r.Insts, r.Marks)
 }

@@ -21,7 +21,7 @@ const batchBytes = 64 << 10
 // ctx, ends it; that error is returned.
 func Each[T any](ctx context.Context, a *Analysis, functions []image.Function, work func(*Result) T, emit func(T) error) error {
 	var whole *survey
-	if a.Optimizer != nil && a.Optimizer.WholeProgram() {
+	if a.wantsSurvey() {
 		var err error
 		if whole, err = a.surveyed(ctx); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"xol/classify"
 	"xol/image"
 	"xol/optcheck"
 	"xol/place"
@@ -16,8 +17,13 @@ type survey struct {
 	// unresolved are the jumps that may go anywhere in the function at an
 	// address.
 	unresolved map[uint64][]optcheck.Unresolved
-	tables     int
-	pointers   int
+	data       *place.Index // jump tables in text
+}
+
+// wantsSurvey reports whether functions are judged by what the whole file tells.
+func (a *Analysis) wantsSurvey() bool {
+	return a.Optimizer != nil && a.Optimizer.WholeProgram() ||
+		a.Profile.Name() == classify.ISA && a.ISA.TablesInText()
 }
 
 // surveyed returns the survey of the file, which is made once.
@@ -53,7 +59,7 @@ func (a *Analysis) makeSurvey(ctx context.Context) (*survey, error) {
 		return func(f image.Function) (found optcheck.Findings) {
 			if a.read(&r, f) {
 				r.cutPadding()
-				a.decode(&r)
+				a.decode(&r, nil)
 				program.Survey(&r.Func, &found)
 			}
 			if f.Section == replacements {
@@ -75,8 +81,7 @@ func (a *Analysis) makeSurvey(ctx context.Context) (*survey, error) {
 	s := &survey{
 		landings:   program.Merge(tables, all.Landings),
 		unresolved: a.spread(&all),
-		tables:     all.Tables,
-		pointers:   all.Pointers,
+		data:       place.NewIndex(all.Data),
 	}
 	return s, nil
 }

@@ -97,6 +97,9 @@ type Architecture interface {
 	// no more than a bounded number of instructions. f.Insts need not all
 	// decode.
 	IndirectJump(f *classify.Func, i int, mem Memory) Jump
+	// TablesInText reports whether compilers put jump tables among the
+	// instructions, so that only a survey tells them apart.
+	TablesInText() bool
 	// FormsAddress returns the absolute address that inst makes as an
 	// immediate, besides a PC-relative operand, in a program that is not
 	// position-independent.

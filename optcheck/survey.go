@@ -29,6 +29,7 @@ type Unresolved struct {
 // those that a function's direct branches and calls make in itself.
 type Findings struct {
 	Landings   place.Landings // in the order they were found
+	Data       place.Marks    // jump tables in text
 	Unresolved []Unresolved
 	Tables     int // jump tables that were read
 	Pointers   int // indirect jumps to a whole pointer
@@ -37,6 +38,7 @@ type Findings struct {
 // Add adds what o has found.
 func (f *Findings) Add(o *Findings) {
 	f.Landings = append(f.Landings, o.Landings...)
+	f.Data = append(f.Data, o.Data...)
 	f.Unresolved = append(f.Unresolved, o.Unresolved...)
 	f.Tables += o.Tables
 	f.Pointers += o.Pointers
@@ -94,6 +96,10 @@ func (p *Program) surveyJump(f *classify.Func, i int, out *Findings) {
 			return
 		}
 		out.Tables++
+		if t := &jump.Table; p.Starts.covers(t.Addr) {
+			size := uint64(len(out.Landings)-base) * uint64(t.Width)
+			out.Data = append(out.Data, place.Mark{Addr: t.Addr, Len: size, Kind: place.Data})
+		}
 	default:
 		out.Unresolved = append(out.Unresolved, Unresolved{at, jump.What})
 	}

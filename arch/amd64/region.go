@@ -200,3 +200,7 @@ func immediate(inst *decode.Inst) uint64 {
 	}
 	return 0
 }
+
+// TablesInText reports whether compilers put jump tables into text:
+// on amd64 they are in .rodata.
+func (ISA) TablesInText() bool { return false }

@@ -108,3 +108,7 @@ func immovable(inst *decode.Inst) *classify.Rule {
 // FormsAddress finds none: an address of code is a PC-relative operand or
 // comes from memory.
 func (ISA) FormsAddress(*decode.Inst) (addr uint64, ok bool) { return 0, false }
+
+// TablesInText reports whether compilers put jump tables into text:
+// on arm64 they are in .rodata.
+func (ISA) TablesInText() bool { return false }

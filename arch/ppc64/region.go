@@ -137,3 +137,7 @@ func (ISA) Immovable(inst *decode.Inst) *classify.Rule {
 // FormsAddress returns nothing: code addresses come from the table of contents
 // or from the instruction's own address.
 func (ISA) FormsAddress(*decode.Inst) (addr uint64, ok bool) { return 0, false }
+
+// TablesInText reports whether compilers put jump tables into text:
+// GCC does for ELFv1 (rs6000.h, JUMP_TABLES_IN_TEXT_SECTION).
+func (ISA) TablesInText() bool { return true }
