@@ -11,6 +11,7 @@ import (
 	"xol/arch"
 	"xol/internal/guest"
 	"xol/internal/guest/workload"
+	"xol/runtime"
 )
 
 // TestFreeRegionsAreNotEnteredByGuests runs the programs in testdata/guest with
@@ -58,7 +59,7 @@ func traceGuest(t *testing.T, name, path string, l landings) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Map(guestBuffer, workload.Size, guest.Read|guest.Write); err != nil {
+	if err := m.Map(guestBuffer, workload.Size, runtime.PermRead|runtime.PermWrite); err != nil {
 		t.Fatal(err)
 	}
 	clear(l) // the machine's own start-up test

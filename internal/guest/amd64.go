@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"xol/arch/amd64"
+	"xol/runtime"
 )
 
 // Exceptions of amd64 [SDM vol. 3, 6.3.1].
@@ -42,16 +43,16 @@ var amd64Target = target{
 	},
 }
 
-func amd64Trap(c *CPU, number uint32) Event {
+func amd64Trap(c *CPU, number uint32) runtime.Event {
 	pc := c.PC()
 	switch number {
 	case amd64Debug:
-		return Event{Kind: EventStep, Addr: pc}
+		return runtime.Event{Kind: runtime.EventStep, Addr: pc}
 	case amd64Breakpoint:
-		return Event{Kind: EventBreakpoint, Addr: pc - amd64BreakpointLen(c, pc)}
+		return runtime.Event{Kind: runtime.EventBreakpoint, Addr: pc - amd64BreakpointLen(c, pc)}
 	}
 	c.forgetException()
-	return Event{Kind: EventException, Addr: pc, Number: uint64(number)}
+	return runtime.Event{Kind: runtime.EventException, Addr: pc, Number: uint64(number)}
 }
 
 // noException stands for no pending exception in the engine.
@@ -74,10 +75,10 @@ func amd64Learn(c *CPU) error {
 		if i == len(contexts)-1 {
 			break
 		}
-		if err := c.Call(Function{Entry: testText}, 0); err != nil {
+		if err := c.Call(runtime.Function{Entry: testText}, 0); err != nil {
 			return err
 		}
-		if err := c.testRun(EventException, testText); err != nil {
+		if err := c.testRun(runtime.EventException, testText); err != nil {
 			return err
 		}
 	}

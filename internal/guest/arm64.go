@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"xol/arch/arm64"
+	"xol/runtime"
 )
 
 // ErrNoStep: the engine has no single-step exception on the ISA.
@@ -39,17 +40,17 @@ var arm64Target = target{
 	},
 }
 
-func arm64Trap(c *CPU, number uint32) Event {
+func arm64Trap(c *CPU, number uint32) runtime.Event {
 	pc := c.PC()
 	switch number {
 	case arm64Breakpoint:
-		return Event{Kind: EventBreakpoint, Addr: pc, Number: arm64Immediate(c, pc)}
+		return runtime.Event{Kind: runtime.EventBreakpoint, Addr: pc, Number: arm64Immediate(c, pc)}
 	case arm64Undefined:
-		return Event{Kind: EventUndefined, Addr: pc}
+		return runtime.Event{Kind: runtime.EventUndefined, Addr: pc}
 	case arm64SVC, arm64SMC:
-		return Event{Kind: EventSyscall, Addr: pc}
+		return runtime.Event{Kind: runtime.EventSyscall, Addr: pc}
 	}
-	return Event{Kind: EventException, Addr: pc, Number: uint64(number)}
+	return runtime.Event{Kind: runtime.EventException, Addr: pc, Number: uint64(number)}
 }
 
 // arm64Immediate returns the immediate operand of the brk at pc, which the

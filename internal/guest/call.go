@@ -2,14 +2,11 @@
 
 package guest
 
-import "fmt"
+import (
+	"fmt"
 
-// Function is where a function of the guest starts, and what its descriptor
-// holds, where the ABI has descriptors.
-type Function struct {
-	Entry    uint64
-	TOC, Env uint64 // of an ELFv1 descriptor
-}
+	"xol/runtime"
+)
 
 // target is what is true of one ISA only.
 type target struct {
@@ -32,7 +29,7 @@ type target struct {
 	learn func(c *CPU) error
 	// trap makes an event of the engine's number of an exception, and sets the
 	// registers to what the architecture gives the handler.
-	trap func(c *CPU, number uint32) Event
+	trap func(c *CPU, number uint32) runtime.Event
 	// step switches the exception behind every instruction on or off.
 	step func(c *CPU, on bool) error
 	// test is code for a start-up test.
@@ -50,7 +47,7 @@ var targets = map[string]target{
 // Running until the function returns. The function's frame is below the stack
 // pointer: a call in the midst of something else disturbs nothing but the
 // registers.
-func (c *CPU) Call(f Function, args ...uint64) error {
+func (c *CPU) Call(f runtime.Function, args ...uint64) error {
 	t := &c.m.target
 	if len(args) > len(t.args) {
 		return fmt.Errorf("guest: %d arguments, want %d at most", len(args), len(t.args))
@@ -74,7 +71,7 @@ func (c *CPU) Call(f Function, args ...uint64) error {
 	}
 	c.engine.Jumped(ExitAddress)
 	c.SetPC(f.Entry)
-	c.Running = true
+	c.running = true
 	return nil
 }
 
@@ -84,7 +81,7 @@ func (c *CPU) Result() uint64 { return c.Reg(c.m.target.result) }
 // CallAndRun calls f, runs this CPU alone until it returns, and returns the
 // result. Any other event, or the end of the budget, is an *UnexpectedError.
 // The stack pointer is what it was.
-func (c *CPU) CallAndRun(budget int, f Function, args ...uint64) (uint64, error) {
+func (c *CPU) CallAndRun(budget int, f runtime.Function, args ...uint64) (uint64, error) {
 	sp := c.Reg(c.m.File.SP)
 	if err := c.Call(f, args...); err != nil {
 		return 0, err
@@ -93,13 +90,13 @@ func (c *CPU) CallAndRun(budget int, f Function, args ...uint64) (uint64, error)
 	if err != nil {
 		return 0, err
 	}
-	if ev.Kind != EventReturned {
+	if ev.Kind != runtime.EventReturned {
 		return 0, c.m.Unexpected(ev)
 	}
 	c.SetReg(c.m.File.SP, sp)
 	return c.Result(), nil
 }
 
-// SingleStep has an EventStep follow every instruction, by the exception that
+// SingleStep has a runtime.EventStep follow every instruction, by the exception that
 // the ISA has for it, or no longer. It returns ErrNoStep where there is none.
 func (c *CPU) SingleStep(on bool) error { return c.m.target.step(c, on) }

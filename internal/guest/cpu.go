@@ -9,12 +9,13 @@ import (
 	"xol/internal/emulator"
 	"xol/internal/unicorn"
 	"xol/machine"
+	"xol/runtime"
 )
 
 // CPU is one of a machine's CPUs.
 type CPU struct {
 	Index   int
-	Running bool // takes part in Machine.Run; Call sets it, and a return clears it
+	running bool // takes part in Machine.Run; Call sets it, and a return clears it
 
 	m      *Machine
 	engine *unicorn.Engine
@@ -25,7 +26,7 @@ type CPU struct {
 	fault  struct { // the last access that no page allowed
 		seen   bool
 		page   uint64
-		access Access
+		access runtime.Access
 	}
 	lengths []uint8
 	pending int   // offset in the engine's context of amd64's pending exception
@@ -63,7 +64,7 @@ func (m *Machine) openCPU(index int) (*CPU, error) {
 	c.engine, err = unicorn.Open(m.model.Arch, func(va uint64, a unicorn.Access) (uint64, unicorn.Perm, bool) {
 		pa, perm, ok := m.translate(va, a)
 		if !ok {
-			c.fault.seen, c.fault.page, c.fault.access = true, va, a
+			c.fault.seen, c.fault.page, c.fault.access = true, va, accessOf[a]
 		}
 		return pa, perm, ok
 	})
@@ -133,6 +134,13 @@ func (c *CPU) close() error {
 	c.wide.regs.Free()
 	return c.engine.Close()
 }
+
+// Running reports whether the CPU takes part in Machine.Run: it has been called
+// and has not returned.
+func (c *CPU) Running() bool { return c.running }
+
+// SetRunning has it take part, or no longer.
+func (c *CPU) SetRunning(running bool) { c.running = running }
 
 // Reg returns the low 64 bits of register i of the machine's File.
 func (c *CPU) Reg(i int) uint64 {
@@ -231,18 +239,18 @@ func (c *CPU) put(s *registerSet) {
 }
 
 // Run runs this CPU alone until it has an event or budget instructions ran.
-func (c *CPU) Run(budget int) (Event, error) {
+func (c *CPU) Run(budget int) (runtime.Event, error) {
 	_, ev, err := c.run(budget)
 	return ev, err
 }
 
 // run returns how many instructions ran as well.
-func (c *CPU) run(budget int) (int, Event, error) {
+func (c *CPU) run(budget int) (int, runtime.Event, error) {
 	left := uint64(budget)
 	for {
 		stop, number, err := c.resume(left)
 		if err != nil && !isExecution(err) {
-			return 0, Event{}, err
+			return 0, runtime.Event{}, err
 		}
 		left = c.engine.Budget()
 		ev, done, failed := c.stopped(stop, number, err)
@@ -277,7 +285,7 @@ func (c *CPU) resume(budget uint64) (unicorn.Stop, uint32, error) {
 }
 
 // stopped turns a stop of the engine into an event, or prepares to go on.
-func (c *CPU) stopped(stop unicorn.Stop, number uint32, err error) (ev Event, done bool, failed error) {
+func (c *CPU) stopped(stop unicorn.Stop, number uint32, err error) (ev runtime.Event, done bool, failed error) {
 	pc := c.PC()
 	switch {
 	case stop == unicorn.StopBlock:
@@ -287,28 +295,28 @@ func (c *CPU) stopped(stop unicorn.Stop, number uint32, err error) (ev Event, do
 		return r.event(), true, nil
 	case stop == unicorn.StopTransfers:
 		c.report()
-		return Event{}, false, nil
+		return runtime.Event{}, false, nil
 	case stop == unicorn.StopSteps:
-		return Event{Kind: EventBudget, Addr: pc}, true, nil
+		return runtime.Event{Kind: runtime.EventBudget, Addr: pc}, true, nil
 	case stop == unicorn.StopTrap:
 		return c.m.target.trap(c, number), true, nil
 	case stop == unicorn.StopSyscall:
-		return Event{Kind: EventSyscall, Addr: pc}, true, nil
+		return runtime.Event{Kind: runtime.EventSyscall, Addr: pc}, true, nil
 	case stop == unicorn.StopInvalid || err == unicorn.ErrInvalid:
-		return Event{Kind: EventUndefined, Addr: pc}, true, nil
+		return runtime.Event{Kind: runtime.EventUndefined, Addr: pc}, true, nil
 	case err != nil && !c.fault.seen:
-		return Event{Kind: EventException, Addr: pc}, true, nil
+		return runtime.Event{Kind: runtime.EventException, Addr: pc}, true, nil
 	case err != nil:
-		return Event{Kind: EventFault, Addr: pc, Access: c.fault.access, Page: c.fault.page}, true, nil
+		return runtime.Event{Kind: runtime.EventFault, Addr: pc, Access: c.fault.access, Page: c.fault.page}, true, nil
 	case pc == ExitAddress:
-		c.Running = false
-		return Event{Kind: EventReturned, Addr: pc}, true, nil
+		c.running = false
+		return runtime.Event{Kind: runtime.EventReturned, Addr: pc}, true, nil
 	}
-	return Event{Kind: EventHalt, Addr: pc}, true, nil
+	return runtime.Event{Kind: runtime.EventHalt, Addr: pc}, true, nil
 }
 
 // allow lets a block run, up to what must not.
-func (c *CPU) allow(addr, size uint64) (ev Event, done bool, err error) {
+func (c *CPU) allow(addr, size uint64) (ev runtime.Event, done bool, err error) {
 	lengths, bad, r := c.m.check(addr, size, c.lengths)
 	c.lengths = lengths
 	if bad == 0 {
@@ -316,14 +324,14 @@ func (c *CPU) allow(addr, size uint64) (ev Event, done bool, err error) {
 	}
 	if bad > 0 {
 		if err := c.engine.Refuse(r.inst.Addr); err != nil {
-			return Event{}, false, err
+			return runtime.Event{}, false, err
 		}
 	}
-	return Event{}, false, c.engine.Allow(addr, size, lengths)
+	return runtime.Event{}, false, c.engine.Allow(addr, size, lengths)
 }
 
-func (r *refusal) event() Event {
-	return Event{Kind: r.kind, Addr: r.inst.Addr, Inst: r.inst, Reason: r.reason}
+func (r *refusal) event() runtime.Event {
+	return runtime.Event{Kind: r.kind, Addr: r.inst.Addr, Inst: r.inst, Reason: r.reason}
 }
 
 // report hands the recorded transfers on.
@@ -337,7 +345,7 @@ func (c *CPU) report() {
 }
 
 // expect returns an error unless ev is of kind k, at addr.
-func (c *CPU) expect(ev Event, k EventKind, addr uint64) error {
+func (c *CPU) expect(ev runtime.Event, k runtime.EventKind, addr uint64) error {
 	if ev.Kind != k || ev.Addr != addr {
 		return fmt.Errorf("%v at %#x, want %v at %#x", ev.Kind, ev.Addr, k, addr)
 	}

@@ -16,6 +16,7 @@ import (
 	"xol/arch/arm64"
 	"xol/arch/ppc64"
 	"xol/machine"
+	"xol/runtime"
 )
 
 func open(t *testing.T, opt Options, isa string) *Machine {
@@ -77,7 +78,7 @@ func put(t *testing.T, m *Machine, at uint64, text string) {
 		}
 	}
 	if m.memory.pages[at&^pageMask] == nil {
-		if err := m.Map(at, 2*PageSize, Read|Exec); err != nil {
+		if err := m.Map(at, 2*PageSize, runtime.PermRead|runtime.PermExec); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -89,13 +90,13 @@ func put(t *testing.T, m *Machine, at uint64, text string) {
 // start has a CPU call code at textAddr with one argument.
 func start(t *testing.T, c *CPU, arg uint64) {
 	t.Helper()
-	if err := c.Call(Function{Entry: textAddr}, arg); err != nil {
+	if err := c.Call(runtime.Function{Entry: textAddr}, arg); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // wantEvent runs a CPU until it has the event.
-func wantEvent(t *testing.T, c *CPU, want Event) {
+func wantEvent(t *testing.T, c *CPU, want runtime.Event) {
 	t.Helper()
 	got, err := c.Run(1000)
 	if err != nil {
@@ -116,16 +117,16 @@ func TestEvents(t *testing.T) {
 		for _, c := range []struct {
 			name string
 			code string
-			want Event
+			want runtime.Event
 			pc   uint64
 		}{
-			{"return", i.ret, Event{Kind: EventReturned, Addr: ExitAddress}, ExitAddress},
-			{"breakpoint", i.trap, Event{Kind: EventBreakpoint, Addr: at, Number: i.number}, at + i.behind},
-			{"undefined", i.undefined, Event{Kind: EventUndefined, Addr: at}, at},
-			{"system call", i.syscall, Event{Kind: EventSyscall, Addr: at + uint64(len(i.syscall))/2}, at + uint64(len(i.syscall))/2},
-			{"fault", i.load, Event{Kind: EventFault, Addr: at, Access: AccessRead, Page: nowhere}, at},
-			{"refused", i.refused, Event{Kind: EventRefused, Addr: at}, at},
-			{"budget", i.spin, Event{Kind: EventBudget, Addr: at}, at},
+			{"return", i.ret, runtime.Event{Kind: runtime.EventReturned, Addr: ExitAddress}, ExitAddress},
+			{"breakpoint", i.trap, runtime.Event{Kind: runtime.EventBreakpoint, Addr: at, Number: i.number}, at + i.behind},
+			{"undefined", i.undefined, runtime.Event{Kind: runtime.EventUndefined, Addr: at}, at},
+			{"system call", i.syscall, runtime.Event{Kind: runtime.EventSyscall, Addr: at + uint64(len(i.syscall))/2}, at + uint64(len(i.syscall))/2},
+			{"fault", i.load, runtime.Event{Kind: runtime.EventFault, Addr: at, Access: runtime.AccessRead, Page: nowhere}, at},
+			{"refused", i.refused, runtime.Event{Kind: runtime.EventRefused, Addr: at}, at},
+			{"budget", i.spin, runtime.Event{Kind: runtime.EventBudget, Addr: at}, at},
 		} {
 			for _, exact := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s %s %t", i.name, c.name, exact), func(t *testing.T) {
@@ -149,7 +150,7 @@ func TestRefusalNamesTheInstruction(t *testing.T) {
 	for _, i := range isas {
 		m := open(t, Options{}, i.name)
 		put(t, m, textAddr, i.add+i.refused+i.ret)
-		_, err := m.CPUs[0].CallAndRun(1000, Function{Entry: textAddr})
+		_, err := m.CPUs[0].CallAndRun(1000, runtime.Function{Entry: textAddr})
 		var unexpected *UnexpectedError
 		if !errors.As(err, &unexpected) || unexpected.Event.Reason == "" || !strings.Contains(err.Error(), i.mnemonic) {
 			t.Errorf("%s: %v", i.name, err)
@@ -165,10 +166,10 @@ func TestRefusedInstructionIsReplaced(t *testing.T) {
 		for range 3 {
 			put(t, m, textAddr, i.add+i.refused+i.ret)
 			start(t, m.CPUs[0], 5)
-			wantEvent(t, m.CPUs[0], Event{Kind: EventRefused, Addr: at})
+			wantEvent(t, m.CPUs[0], runtime.Event{Kind: runtime.EventRefused, Addr: at})
 			put(t, m, textAddr, i.add+i.add+i.ret+i.ret)
 			start(t, m.CPUs[0], 5)
-			wantEvent(t, m.CPUs[0], Event{Kind: EventReturned, Addr: ExitAddress})
+			wantEvent(t, m.CPUs[0], runtime.Event{Kind: runtime.EventReturned, Addr: ExitAddress})
 			if got := m.CPUs[0].Reg(i.arg); got != 7 {
 				t.Errorf("%s: %d, want 7", i.name, got)
 			}
@@ -185,19 +186,19 @@ func TestPatchReachesEveryCPU(t *testing.T) {
 			for _, c := range m.CPUs {
 				start(t, c, uint64(c.Index))
 			}
-			if c, ev, err := m.Run(1000); c != nil || err != nil {
+			if cpu, ev, err := m.Run(1000); cpu >= 0 || err != nil {
 				t.Fatalf("%s: %v, %v", i.name, ev, err)
 			}
 			put(t, m, textAddr, i.add[:len(i.spin)])
 			put(t, m, textAddr, i.add)
 			for range m.CPUs {
-				c, ev, err := m.Run(1000)
-				if err != nil || c == nil || ev.Kind != EventReturned {
+				cpu, ev, err := m.Run(1000)
+				if err != nil || cpu < 0 || ev.Kind != runtime.EventReturned {
 					t.Fatalf("%s: %+v, %v", i.name, ev, err)
 				}
 			}
-			if c, _, err := m.Run(1000); c != nil || err != nil {
-				t.Errorf("%s: CPU %v still runs (%v)", i.name, c, err)
+			if cpu, _, err := m.Run(1000); cpu >= 0 || err != nil {
+				t.Errorf("%s: CPU %d still runs (%v)", i.name, cpu, err)
 			}
 		}
 	}
@@ -212,7 +213,7 @@ func TestExactBudget(t *testing.T) {
 		start(t, c, 0)
 		done := uint64(0)
 		for step := 1; done+uint64(step) <= 20; step++ {
-			if ev, err := c.Run(step); err != nil || ev.Kind != EventBudget {
+			if ev, err := c.Run(step); err != nil || ev.Kind != runtime.EventBudget {
 				t.Fatalf("%s: %+v, %v", i.name, ev, err)
 			}
 			done += uint64(step)
@@ -232,7 +233,7 @@ func TestLongBlocks(t *testing.T) {
 			m := open(t, Options{Exact: exact}, i.name)
 			put(t, m, textAddr, strings.Repeat(i.add, n)+i.ret)
 			for range 2 {
-				if _, err := m.CPUs[0].CallAndRun(n+10, Function{Entry: textAddr}, 1); err != nil {
+				if _, err := m.CPUs[0].CallAndRun(n+10, runtime.Function{Entry: textAddr}, 1); err != nil {
 					t.Fatalf("%s: %v", i.name, err)
 				}
 				if got := m.CPUs[0].Reg(i.arg); got != uint64(n)+1 {
@@ -252,13 +253,13 @@ func TestFaultsAreRepeatable(t *testing.T) {
 		c := m.CPUs[0]
 		for n := range 5 {
 			start(t, c, nowhere+8)
-			wantEvent(t, c, Event{Kind: EventFault, Addr: textAddr, Access: AccessRead, Page: nowhere})
+			wantEvent(t, c, runtime.Event{Kind: runtime.EventFault, Addr: textAddr, Access: runtime.AccessRead, Page: nowhere})
 			if n%2 == 0 {
 				c.SetPC(textAddr + uint64(len(i.load))/2)
 			} else {
 				c.SetReg(i.arg, textAddr)
 			}
-			wantEvent(t, c, Event{Kind: EventReturned, Addr: ExitAddress})
+			wantEvent(t, c, runtime.Event{Kind: runtime.EventReturned, Addr: ExitAddress})
 		}
 	}
 }
@@ -269,24 +270,24 @@ func TestPermissions(t *testing.T) {
 		put(t, m, textAddr, i.load+i.ret)
 		c := m.CPUs[0]
 		for _, step := range []struct {
-			perm   Perm
+			perm   runtime.Perm
 			arg    uint64
-			access Access
+			access runtime.Access
 			fault  bool
 		}{
-			{Read | Exec, textAddr, 0, false},
-			{Exec, textAddr, AccessRead, true},
-			{Read | Write, textAddr, AccessFetch, true},
-			{Read | Write | Exec, textAddr, 0, false},
-			{0, textAddr, AccessFetch, true},
+			{runtime.PermRead | runtime.PermExec, textAddr, 0, false},
+			{runtime.PermExec, textAddr, runtime.AccessRead, true},
+			{runtime.PermRead | runtime.PermWrite, textAddr, runtime.AccessFetch, true},
+			{runtime.PermRead | runtime.PermWrite | runtime.PermExec, textAddr, 0, false},
+			{0, textAddr, runtime.AccessFetch, true},
 		} {
 			if err := m.Protect(textAddr, PageSize, step.perm); err != nil {
 				t.Fatal(err)
 			}
 			start(t, c, step.arg)
-			want := Event{Kind: EventReturned, Addr: ExitAddress}
+			want := runtime.Event{Kind: runtime.EventReturned, Addr: ExitAddress}
 			if step.fault {
-				want = Event{Kind: EventFault, Addr: textAddr, Access: step.access, Page: textAddr}
+				want = runtime.Event{Kind: runtime.EventFault, Addr: textAddr, Access: step.access, Page: textAddr}
 			}
 			wantEvent(t, c, want)
 		}
@@ -294,10 +295,10 @@ func TestPermissions(t *testing.T) {
 			t.Fatal(err)
 		}
 		start(t, c, textAddr)
-		wantEvent(t, c, Event{Kind: EventFault, Addr: textAddr, Access: AccessFetch, Page: textAddr})
+		wantEvent(t, c, runtime.Event{Kind: runtime.EventFault, Addr: textAddr, Access: runtime.AccessFetch, Page: textAddr})
 		put(t, m, textAddr, i.ret)
 		start(t, c, 0)
-		wantEvent(t, c, Event{Kind: EventReturned, Addr: ExitAddress})
+		wantEvent(t, c, runtime.Event{Kind: runtime.EventReturned, Addr: ExitAddress})
 	}
 }
 
@@ -331,7 +332,7 @@ func TestRegisters(t *testing.T) {
 		if i.name == "amd64" { // what adding leaves
 			f.SetWord(want, amd64.RFLAGS, 0)
 		}
-		wantEvent(t, c, Event{Kind: EventBreakpoint, Addr: textAddr + uint64(len(i.add))/2, Number: i.number})
+		wantEvent(t, c, runtime.Event{Kind: runtime.EventBreakpoint, Addr: textAddr + uint64(len(i.add))/2, Number: i.number})
 		got := f.NewState()
 		c.Save(got)
 		if i.name == "amd64" {
@@ -379,12 +380,12 @@ func addTogether(t *testing.T, isa, level string, seed uint64) (order string) {
 		}
 	}
 	for range m.CPUs {
-		c, ev, err := m.Run(1_000_000)
-		if err != nil || c == nil || ev.Kind != EventReturned || c.Result() != times {
+		cpu, ev, err := m.Run(1_000_000)
+		if err != nil || cpu < 0 || ev.Kind != runtime.EventReturned || m.CPU(cpu).Result() != times {
 			t.Fatalf("%+v, %v", ev, err)
 		}
 		for _, other := range m.CPUs {
-			order += fmt.Sprintf("%d %x ", c.Index, other.PC())
+			order += fmt.Sprintf("%d %x ", cpu, other.PC())
 		}
 	}
 	for i, want := range []uint64{times, 0, 2 * times} {
@@ -411,7 +412,7 @@ func TestSingleStep(t *testing.T) {
 			continue
 		}
 		for n := uint64(1); n <= 2; n++ {
-			wantEvent(t, c, Event{Kind: EventStep, Addr: textAddr + n*size})
+			wantEvent(t, c, runtime.Event{Kind: runtime.EventStep, Addr: textAddr + n*size})
 			if got := c.Reg(i.arg); got != n {
 				t.Errorf("%s: %d, want %d", i.name, got, n)
 			}
@@ -419,7 +420,7 @@ func TestSingleStep(t *testing.T) {
 		if err := c.SingleStep(false); err != nil {
 			t.Fatal(err)
 		}
-		wantEvent(t, c, Event{Kind: EventReturned, Addr: ExitAddress})
+		wantEvent(t, c, runtime.Event{Kind: runtime.EventReturned, Addr: ExitAddress})
 		if got := c.Reg(i.arg); got != 2 {
 			t.Errorf("%s: %d, want 2", i.name, got)
 		}
@@ -448,7 +449,7 @@ func TestTrace(t *testing.T) {
 		put(t, m, textAddr, c.code)
 		for range 2 {
 			got = nil
-			if _, err := m.CPUs[0].CallAndRun(100, Function{Entry: textAddr}, 7); err != nil {
+			if _, err := m.CPUs[0].CallAndRun(100, runtime.Function{Entry: textAddr}, 7); err != nil {
 				t.Fatal(err)
 			}
 			if len(got) == 0 || got[0][1] != 0 || !slices.Equal(got[1:], c.want) {
@@ -521,9 +522,9 @@ func TestRepeatedExceptionsOnAMD64(t *testing.T) {
 	c := m.CPUs[0]
 	for range 6 {
 		start(t, c, 0)
-		wantEvent(t, c, Event{Kind: EventException, Addr: textAddr, Number: amd64DivideError})
+		wantEvent(t, c, runtime.Event{Kind: runtime.EventException, Addr: textAddr, Number: amd64DivideError})
 		c.SetReg(amd64.RDI, 0x1238)
 		c.SetPC(textAddr + 3)
-		wantEvent(t, c, Event{Kind: EventException, Addr: textAddr + 3, Number: protection})
+		wantEvent(t, c, runtime.Event{Kind: runtime.EventException, Addr: textAddr + 3, Number: protection})
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"xol/internal/emulator"
 	"xol/internal/unicorn"
 	"xol/machine"
+	"xol/runtime"
 )
 
 // Options say what a Machine is like.
@@ -105,7 +106,7 @@ func (m *Machine) start() error {
 	}
 	for _, c := range m.CPUs {
 		top := stackTop - uint64(c.Index)*stackStep
-		if err := m.Map(top-stackSize, stackSize, Read|Write); err != nil {
+		if err := m.Map(top-stackSize, stackSize, runtime.PermRead|runtime.PermWrite); err != nil {
 			return err
 		}
 		c.SetReg(m.File.SP, top)
@@ -122,10 +123,10 @@ func (m *Machine) mapHidden() error {
 	if hidden == nil {
 		return nil
 	}
-	if err := m.Map(emulator.HiddenCode, PageSize, Read|Exec); err != nil {
+	if err := m.Map(emulator.HiddenCode, PageSize, runtime.PermRead|runtime.PermExec); err != nil {
 		return err
 	}
-	if err := m.Map(emulator.HiddenData, PageSize, Read|Write); err != nil {
+	if err := m.Map(emulator.HiddenData, PageSize, runtime.PermRead|runtime.PermWrite); err != nil {
 		return err
 	}
 	return m.Write(emulator.HiddenCode, hidden.Code)
@@ -141,10 +142,10 @@ func (m *Machine) Close() error {
 	return errors.Join(append(errs, m.memory.close())...)
 }
 
-// Run has the CPUs that are Running take turns, until one of them has an event
-// or budget instructions ran. The CPU is nil where the budget is used up, or no
-// CPU is running.
-func (m *Machine) Run(budget int) (*CPU, Event, error) {
+// Run has the CPUs that are Running take turns, until one of them, whose number
+// is returned, has an event, or budget instructions ran. The number is -1 where
+// the budget is used up, or no CPU is running.
+func (m *Machine) Run(budget int) (cpu int, ev runtime.Event, err error) {
 	for budget > 0 {
 		c, others := m.next()
 		if c == nil {
@@ -155,19 +156,28 @@ func (m *Machine) Run(budget int) (*CPU, Event, error) {
 			turn = min(budget, 1+int(m.random.Uint64()%uint64(m.opt.Turn)))
 		}
 		ran, event, err := c.run(turn)
-		if err != nil || event.Kind != EventBudget {
-			return c, event, err
+		if err != nil || event.Kind != runtime.EventBudget {
+			return c.Index, event, err
 		}
 		budget -= max(ran, 1)
 	}
-	return nil, Event{}, nil
+	return -1, runtime.Event{}, nil
 }
+
+// NumCPU returns the number of CPUs.
+func (m *Machine) NumCPU() int { return len(m.CPUs) }
+
+// CPU returns one of them, from 0.
+func (m *Machine) CPU(i int) runtime.CPU { return m.CPUs[i] }
+
+// ByteOrder returns the order of bytes in data.
+func (m *Machine) ByteOrder() binary.ByteOrder { return m.Order }
 
 // next picks a running CPU, and says whether there are others.
 func (m *Machine) next() (c *CPU, others bool) {
 	n := 0
 	for _, c := range m.CPUs {
-		if c.Running {
+		if c.running {
 			n++
 		}
 	}
@@ -176,7 +186,7 @@ func (m *Machine) next() (c *CPU, others bool) {
 	}
 	pick := int(m.random.Uint64() % uint64(n))
 	for _, c := range m.CPUs {
-		if c.Running {
+		if c.running {
 			if pick == 0 {
 				return c, n > 1
 			}
@@ -201,12 +211,12 @@ func (m *Machine) check(addr, size uint64, lengths []uint8) ([]uint8, int, refus
 		case errors.Is(err, decode.ErrTruncated):
 			return append(lengths, uint8(size-at)), -1, refusal{} // the fetch will fault
 		case err != nil:
-			r.kind, r.inst.Addr = EventUndefined, addr+at
+			r.kind, r.inst.Addr = runtime.EventUndefined, addr+at
 		case at+uint64(r.inst.Len) > size:
-			r.kind, r.reason = EventRefused, "the engine takes it for a shorter one"
+			r.kind, r.reason = runtime.EventRefused, "the engine takes it for a shorter one"
 		default:
 			r.reason = m.model.Defect(&r.inst)
-			r.kind = EventRefused
+			r.kind = runtime.EventRefused
 		}
 		if r.reason != "" || err != nil {
 			return lengths, len(lengths), r
@@ -224,7 +234,7 @@ func (m *Machine) check(addr, size uint64, lengths []uint8) ([]uint8, int, refus
 // refusal is an instruction that must not run.
 type refusal struct {
 	inst   decode.Inst
-	kind   EventKind
+	kind   runtime.EventKind
 	reason string
 }
 
@@ -245,9 +255,9 @@ func (m *Machine) readSome(dst []byte, addr uint64) int {
 }
 
 // Unexpected returns the error that says what happened.
-func (m *Machine) Unexpected(ev Event) error {
+func (m *Machine) Unexpected(ev runtime.Event) error {
 	e := &UnexpectedError{Event: ev}
-	if ev.Kind == EventRefused {
+	if ev.Kind == runtime.EventRefused {
 		e.Text = m.ISA.Text(&ev.Inst, nil)
 	}
 	return e

@@ -9,16 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xol/internal/unicorn"
-)
-
-// Perm is what the guest may do with a page. The host may always do all.
-type Perm uint8
-
-// The permissions.
-const (
-	Read Perm = 1 << iota
-	Write
-	Exec
+	"xol/runtime"
 )
 
 // PageSize is the granularity of memory, in bytes.
@@ -34,7 +25,7 @@ const chunkSize = 32 << 20
 type page struct {
 	mem      []byte
 	physical uint64
-	perm     Perm
+	perm     runtime.Perm
 	// fetched holds the code without the words on which the engine crashes;
 	// nil where there are none. It is looked for where scanned is not set.
 	fetched *page
@@ -72,7 +63,7 @@ func each(addr, size uint64, f func(addr, size uint64) error) error {
 
 // Map gives the guest zeroed memory at [addr, addr+size), which is widened to
 // whole pages.
-func (m *Machine) Map(addr, size uint64, perm Perm) error {
+func (m *Machine) Map(addr, size uint64, perm runtime.Perm) error {
 	lo, hi := addr&^pageMask, (addr+size+pageMask)&^pageMask
 	for at := lo; at != hi; at += PageSize {
 		if m.memory.pages[at] != nil {
@@ -145,7 +136,7 @@ func (m *Machine) Unmap(addr, size uint64) error {
 }
 
 // Protect changes what the guest may do with the pages of [addr, addr+size).
-func (m *Machine) Protect(addr, size uint64, perm Perm) error {
+func (m *Machine) Protect(addr, size uint64, perm runtime.Perm) error {
 	return m.change(addr, size, func(_ uint64, p *page) { p.perm = perm })
 }
 
@@ -157,7 +148,7 @@ func (m *Machine) change(addr, size uint64, f func(at uint64, p *page)) error {
 		if p == nil {
 			continue
 		}
-		if p.perm&Exec != 0 {
+		if p.perm&runtime.PermExec != 0 {
 			if err := m.forget(at, PageSize); err != nil {
 				return err
 			}
@@ -199,7 +190,7 @@ func (m *Machine) Write(addr uint64, src []byte) error {
 			return unmapped(at)
 		}
 		src = src[copy(p.mem[at&pageMask:], src[:size]):]
-		if p.perm&Exec == 0 {
+		if p.perm&runtime.PermExec == 0 {
 			return nil
 		}
 		if err := m.rescan(p); err != nil {
@@ -230,6 +221,15 @@ func (m *Machine) flushTLB() error {
 	return nil
 }
 
+// Perm returns what the guest may do with the page that holds addr; 0 where it
+// has none.
+func (m *Machine) Perm(addr uint64) runtime.Perm {
+	if p := m.memory.pages[addr&^pageMask]; p != nil {
+		return p.perm
+	}
+	return 0
+}
+
 // ReadWord returns the 8-byte word at addr, in the guest's byte order.
 func (m *Machine) ReadWord(addr uint64) (uint64, error) {
 	var b [8]byte
@@ -245,15 +245,26 @@ func (m *Machine) WriteWord(addr, value uint64) error {
 }
 
 // permOf is the permission that an access needs.
-var permOf = [...]Perm{unicorn.Read: Read, unicorn.Write: Write, unicorn.Fetch: Exec}
+var permOf = [...]runtime.Perm{
+	unicorn.Read: runtime.PermRead, unicorn.Write: runtime.PermWrite, unicorn.Fetch: runtime.PermExec,
+}
+
+// accessOf are the engine's kinds of access.
+var accessOf = [...]runtime.Access{
+	unicorn.Read: runtime.AccessRead, unicorn.Write: runtime.AccessWrite, unicorn.Fetch: runtime.AccessFetch,
+}
 
 // enginePerms are the engine's permissions for a page of each Perm. One page is
 // filled for all that may be done with it, lest the engine ask again and again.
-func enginePerms(p Perm) (e unicorn.Perm) {
+func enginePerms(p runtime.Perm) (e unicorn.Perm) {
 	for _, pair := range [...]struct {
-		perm   Perm
+		perm   runtime.Perm
 		engine unicorn.Perm
-	}{{Read, unicorn.PermRead}, {Write, unicorn.PermWrite}, {Exec, unicorn.PermExec}} {
+	}{
+		{runtime.PermRead, unicorn.PermRead},
+		{runtime.PermWrite, unicorn.PermWrite},
+		{runtime.PermExec, unicorn.PermExec},
+	} {
 		if p&pair.perm != 0 {
 			e |= pair.engine
 		}
@@ -267,7 +278,7 @@ func (m *Machine) translate(va uint64, access unicorn.Access) (uint64, unicorn.P
 	if p == nil || p.perm&permOf[access] == 0 {
 		return 0, 0, false
 	}
-	if m.model.Lethal != nil && p.perm&Exec != 0 {
+	if m.model.Lethal != nil && p.perm&runtime.PermExec != 0 {
 		if !p.scanned {
 			m.scan(p)
 		}
@@ -283,7 +294,7 @@ func (p *page) apart(access unicorn.Access) (uint64, unicorn.Perm, bool) {
 	if access == unicorn.Fetch {
 		return p.fetched.physical, unicorn.PermExec, true
 	}
-	return p.physical, enginePerms(p.perm &^ Exec), true
+	return p.physical, enginePerms(p.perm &^ runtime.PermExec), true
 }
 
 // scan looks for words on which the engine crashes, as it would also where they
@@ -297,7 +308,7 @@ func (m *Machine) scan(p *page) {
 		if p.fetched == nil {
 			f, err := m.takePage()
 			if err != nil {
-				p.perm &^= Exec // nothing of it can run safely
+				p.perm &^= runtime.PermExec // nothing of it can run safely
 				return
 			}
 			copy(f.mem, p.mem)

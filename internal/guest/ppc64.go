@@ -5,6 +5,7 @@ package guest
 import (
 	"xol/arch/ppc64"
 	"xol/internal/unicorn"
+	"xol/runtime"
 )
 
 // The engine's numbers of exceptions on ppc64.
@@ -50,7 +51,7 @@ var ppc64Target = target{
 
 // ppc64TrapEvent takes back the 4 that the engine adds to the address of what
 // caused the exception.
-func ppc64TrapEvent(c *CPU, number uint32) Event {
+func ppc64TrapEvent(c *CPU, number uint32) runtime.Event {
 	switch number {
 	case ppc64Trap, ppc64Unavailable, ppc64Illegal, ppc64Trace:
 		c.SetPC(c.PC() - 4)
@@ -58,15 +59,15 @@ func ppc64TrapEvent(c *CPU, number uint32) Event {
 	pc := c.PC()
 	switch number {
 	case ppc64Trap:
-		return Event{Kind: EventBreakpoint, Addr: pc}
+		return runtime.Event{Kind: runtime.EventBreakpoint, Addr: pc}
 	case ppc64Unavailable, ppc64Illegal:
-		return Event{Kind: EventUndefined, Addr: pc}
+		return runtime.Event{Kind: runtime.EventUndefined, Addr: pc}
 	case ppc64Trace:
-		return Event{Kind: EventStep, Addr: pc}
+		return runtime.Event{Kind: runtime.EventStep, Addr: pc}
 	case ppc64SystemCall:
-		return Event{Kind: EventSyscall, Addr: pc}
+		return runtime.Event{Kind: runtime.EventSyscall, Addr: pc}
 	}
-	return Event{Kind: EventException, Addr: pc, Number: uint64(number)}
+	return runtime.Event{Kind: runtime.EventException, Addr: pc, Number: uint64(number)}
 }
 
 func ppc64Step(c *CPU, on bool) error {

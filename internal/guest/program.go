@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"xol/arch"
+	"xol/runtime"
 )
 
 // Program is an ELF file in a machine's memory.
@@ -75,15 +76,15 @@ func (m *Machine) mapSegment(s *elf.Prog) error {
 	})
 }
 
-func permOfSegment(flags elf.ProgFlag) (p Perm) {
+func permOfSegment(flags elf.ProgFlag) (p runtime.Perm) {
 	if flags&elf.PF_R != 0 {
-		p |= Read
+		p |= runtime.PermRead
 	}
 	if flags&elf.PF_W != 0 {
-		p |= Write
+		p |= runtime.PermWrite
 	}
 	if flags&elf.PF_X != 0 {
-		p |= Exec
+		p |= runtime.PermExec
 	}
 	return p
 }
@@ -118,20 +119,20 @@ func (p *Program) Symbol(name string) (addr, size uint64, err error) {
 
 // Function returns the function of that name, through its descriptor where it
 // has one, or a *SymbolError.
-func (p *Program) Function(name string) (Function, error) {
+func (p *Program) Function(name string) (runtime.Function, error) {
 	s, ok := p.symbols[name]
 	if !ok {
-		return Function{}, &SymbolError{name}
+		return runtime.Function{}, &SymbolError{name}
 	}
 	if p.opd == 0 || s.Section != p.opd {
-		return Function{Entry: s.Value}, nil
+		return runtime.Function{Entry: s.Value}, nil
 	}
 	var words [3]uint64
 	for i := range words {
 		var err error
 		if words[i], err = p.m.ReadWord(s.Value + uint64(8*i)); err != nil {
-			return Function{}, err
+			return runtime.Function{}, err
 		}
 	}
-	return Function{Entry: words[0], TOC: words[1], Env: words[2]}, nil
+	return runtime.Function{Entry: words[0], TOC: words[1], Env: words[2]}, nil
 }

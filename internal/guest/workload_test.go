@@ -10,6 +10,7 @@ import (
 
 	"xol/arch"
 	"xol/internal/guest/workload"
+	"xol/runtime"
 )
 
 const bufferAddr = 0x6000_0000
@@ -27,7 +28,7 @@ func load(t *testing.T, opt Options, isa, level string) (*Machine, *Program) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Map(bufferAddr, uint64(len(m.CPUs))*workload.Size, Read|Write); err != nil {
+	if err := m.Map(bufferAddr, uint64(len(m.CPUs))*workload.Size, runtime.PermRead|runtime.PermWrite); err != nil {
 		t.Fatal(err)
 	}
 	return m, p

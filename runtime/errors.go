@@ -1,0 +1,122 @@
+package runtime
+
+import (
+	"fmt"
+
+	"xol/classify"
+)
+
+// Rules of the runtime itself; those of instructions are in arch/<isa>.
+var (
+	rulePlace = classify.Rule{ID: "runtime/place", Errno: classify.EINVAL,
+		Reason: "a probe is put at a symbol with an offset or at an address: one of the two",
+		Remedy: "set Symbol, or Addr"}
+	ruleSymbol = classify.Rule{ID: "runtime/symbol", Errno: classify.ENOENT,
+		Reason: "no image has a symbol of that name"}
+	ruleRegistered = classify.Rule{ID: "runtime/registered", Errno: classify.EINVAL,
+		Reason: "the probe is registered already",
+		Remedy: "register another Probe for the same place"}
+	ruleUnregistered = classify.Rule{ID: "runtime/not-registered", Errno: classify.EINVAL,
+		Reason: "the probe is not registered"}
+	ruleGone = classify.Rule{ID: "runtime/gone", Errno: classify.EINVAL,
+		Reason: "the text that the probe was in has been unloaded",
+		Remedy: "unregister it"}
+	ruleNotText = classify.Rule{ID: "runtime/not-text", Errno: classify.EINVAL,
+		Reason: "the address is in no image's text"}
+	ruleBlacklist = classify.Rule{ID: "runtime/blacklist", Errno: classify.EINVAL,
+		Reason: "the address is blacklisted"}
+	ruleOwnArea = classify.Rule{ID: "runtime/own-area", Errno: classify.EINVAL,
+		Reason: "the address is in a slot, a detour buffer or another part of the probe runtime"}
+	ruleNoRoom = classify.Rule{ID: "runtime/no-room", Errno: classify.ENOMEM,
+		Reason: "there is no room for an instruction slot in reach of the text"}
+	ruleNoExecution = classify.Rule{ID: "runtime/no-execution", Errno: classify.EOPNOTSUPP,
+		Reason: "the instruction transfers control in a way that is not interpreted, and the machine cannot single-step",
+		Remedy: "probe the instruction before it"}
+)
+
+// RegisterError says why a probe cannot be registered, enabled or unregistered.
+// errors.Is tells its error number.
+type RegisterError struct {
+	Place string // as the probe names it
+	Addr  uint64 // 0 where it is not known
+	Errno classify.Errno
+	Rule  *classify.Rule
+	Err   error // the cause, where there is one
+}
+
+func (e *RegisterError) Error() string {
+	text := fmt.Sprintf("runtime: %s: %v: %s (%s)", e.Place, e.Errno, e.Rule.Reason, e.Rule.ID)
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap gives the error number and the cause.
+func (e *RegisterError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{e.Errno}
+	}
+	return []error{e.Errno, e.Err}
+}
+
+// refuse returns the error that rule forbids p.
+func refuse(p *Probe, addr uint64, rule *classify.Rule, cause error) error {
+	errno := rule.Errno
+	if errno == 0 {
+		errno = classify.EINVAL
+	}
+	return &RegisterError{Place: p.place(), Addr: addr, Errno: errno, Rule: rule, Err: cause}
+}
+
+// place names where a probe is, as it was given.
+func (p *Probe) place() string {
+	switch {
+	case p.Symbol != "" && p.Offset != 0:
+		return fmt.Sprintf("%s+%#x", p.Symbol, p.Offset)
+	case p.Symbol != "":
+		return p.Symbol
+	}
+	return fmt.Sprintf("%#x", p.Addr)
+}
+
+// FaultError says that a program, or a handler, accessed memory that is not
+// there or not for that, and that nothing handled it. The CPU's registers are
+// those in front of the instruction.
+type FaultError struct {
+	CPU int
+	Fault
+}
+
+func (e *FaultError) Error() string {
+	who := "instruction"
+	if e.InHandler {
+		who = "handler of the probe"
+	}
+	return fmt.Sprintf("runtime: CPU %d: %s at %#x: %v of the page at %#x", e.CPU, who, e.Addr, e.Access, e.Page)
+}
+
+// ReenterError is the unrecoverable case: a probe was hit while the instruction
+// of another one was executed that itself had been hit inside a hit.
+type ReenterError struct {
+	CPU  int
+	Addr uint64 // of the probe
+}
+
+func (e *ReenterError) Error() string {
+	return fmt.Sprintf("runtime: CPU %d: the probe at %#x was hit inside a hit inside a hit", e.CPU, e.Addr)
+}
+
+// StopError says that the program stopped for a reason that is not the
+// runtime's.
+type StopError struct {
+	CPU   int
+	Event Event
+}
+
+func (e *StopError) Error() string {
+	if e.Event.Kind == EventRefused {
+		return fmt.Sprintf("runtime: CPU %d: %v at %#x: %s", e.CPU, e.Event.Kind, e.Event.Addr, e.Event.Reason)
+	}
+	return fmt.Sprintf("runtime: CPU %d: %v at %#x", e.CPU, e.Event.Kind, e.Event.Addr)
+}

@@ -1,0 +1,85 @@
+package runtime
+
+import "slices"
+
+// fault handles a fault of the program. One of a probed instruction is first
+// shown to the probes' fault handlers, then continues where the exception table
+// says, then ends the run: with the registers as they were in front of the
+// instruction.
+func (r *Runtime) fault(cpu int, ev Event) error {
+	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
+	if err := r.stopStepping(cpu); err != nil {
+		return err
+	}
+	pc := regs.Reg(r.file.PC)
+	s := r.slots.owner(pc)
+	if s == nil && c.current.site != nil && pc == c.current.site.addr {
+		s = c.current.site // it was interpreted
+	}
+	addr := pc
+	if s != nil {
+		addr = r.originalOf(s, pc)
+	}
+	f := Fault{Addr: addr, Page: ev.Page, Access: ev.Access}
+	if s != nil && r.handleFault(cpu, s, &f) {
+		return r.retry(cpu, s, pc)
+	}
+	if s != nil && c.current.site == s {
+		r.leave(cpu)
+	}
+	regs.SetReg(r.file.PC, addr)
+	if fixup, ok := r.fixup(addr); ok {
+		regs.SetReg(r.file.PC, fixup)
+		return nil
+	}
+	return &FaultError{CPU: cpu, Fault: f}
+}
+
+// handleFault asks the fault handlers of a site.
+func (r *Runtime) handleFault(cpu int, s *site, f *Fault) bool {
+	regs := r.m.CPU(cpu)
+	return slices.ContainsFunc(snapshot(s.probes), func(p *Probe) bool {
+		if !p.enabled || p.FaultHandler == nil {
+			return false
+		}
+		c := Context{Probe: p, CPU: cpu, r: r, Regs: Regs{r: r, cpu: regs, ip: f.Addr}}
+		return p.FaultHandler(&c, f)
+	})
+}
+
+// retry executes the instruction of a fault that has been handled once more.
+func (r *Runtime) retry(cpu int, s *site, pc uint64) error {
+	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
+	if pc == s.addr {
+		return r.interpret(cpu, s)
+	}
+	if r.opt.Stepping == StepTrap && c.current.site == s {
+		c.stepping = true
+		return regs.SingleStep(true)
+	}
+	return nil
+}
+
+// fixup returns where a fault of the instruction at addr continues.
+func (r *Runtime) fixup(addr uint64) (uint64, bool) {
+	if im := r.imageAt(addr); im != nil {
+		to, ok := im.fixups[addr]
+		return to, ok
+	}
+	return 0, false
+}
+
+// originalOf returns the address of the instruction that the code at pc, in a
+// copy or detour buffer of s, stands for.
+func (r *Runtime) originalOf(s *site, pc uint64) uint64 {
+	if !s.jump.detour.holds(pc) || pc < s.jump.moved {
+		return s.addr
+	}
+	addr := s.addr
+	for _, step := range s.jump.steps {
+		if pc >= s.jump.moved+uint64(step.moved) {
+			addr = s.addr + uint64(step.original)
+		}
+	}
+	return addr
+}

@@ -1,0 +1,317 @@
+package runtime
+
+import (
+	"errors"
+
+	"xol/machine"
+	"xol/patch"
+)
+
+// Status is what a CPU does with a probe, as the control block of kprobes has
+// it.
+type Status uint8
+
+const (
+	// Idle: no probe is being handled.
+	Idle Status = iota
+	// HitActive: the handlers in front of the instruction run.
+	HitActive
+	// HitSS: the instruction is executed out of line.
+	HitSS
+	// Reenter: an instruction that was hit inside a hit is executed out of
+	// line, without handlers.
+	Reenter
+	// HitSSDone: the handlers behind the instruction run.
+	HitSSDone
+)
+
+var statusNames = [...]string{"idle", "active", "ss", "reenter", "ssdone"}
+
+// String returns the status in a word.
+func (s Status) String() string {
+	if int(s) < len(statusNames) {
+		return statusNames[s]
+	}
+	return "invalid"
+}
+
+// Way is how the instruction of a hit is executed.
+type Way uint8
+
+const (
+	WayNone     Way = iota
+	WayStep         // in the slot, up to an exception behind it
+	WayBoost        // in the slot, which jumps back
+	WayEmulate      // interpreted
+	WayDetour       // among the moved instructions of a detour buffer
+	WayRedirect     // not at all: a handler changed the instruction pointer
+)
+
+var wayNames = [...]string{"", "step", "boost", "emulate", "detour", "redirect"}
+
+// String returns the way in a word; empty for none.
+func (w Way) String() string {
+	if int(w) < len(wayNames) {
+		return wayNames[w]
+	}
+	return "invalid"
+}
+
+// Transition is a change of a CPU's state.
+type Transition struct {
+	CPU    int
+	Addr   uint64 // of the probe
+	Status Status
+	Way    Way  // where the execution of the instruction begins
+	Missed bool // the hit was inside another one, and no handler runs
+	Jump   bool // the hit came through a jump, not a breakpoint
+}
+
+// control is the control block of a CPU.
+type control struct {
+	current  hit
+	outer    hit // while the status is Reenter
+	running  *Probe
+	saved    machine.State
+	stepping bool
+}
+
+// hit is a hit that is being handled.
+type hit struct {
+	status Status
+	site   *site
+}
+
+func (r *Runtime) observe(t Transition) {
+	if r.opt.Observe != nil {
+		r.opt.Observe(t)
+	}
+}
+
+// enter makes h the hit that the CPU handles.
+func (r *Runtime) enter(cpu int, status Status, s *site) {
+	r.cpus[cpu].current = hit{status, s}
+	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: status})
+}
+
+// leave ends the hit that the CPU handles: what was going on before goes on.
+func (r *Runtime) leave(cpu int) {
+	c := &r.cpus[cpu]
+	s := c.current.site
+	if c.current.status == Reenter {
+		c.current, c.outer = c.outer, hit{}
+	} else {
+		c.current = hit{}
+	}
+	if s != nil {
+		r.observe(Transition{CPU: cpu, Addr: s.addr, Status: c.current.status})
+	}
+}
+
+// breakpoint handles the breakpoint of a site.
+func (r *Runtime) breakpoint(cpu int, s *site) error {
+	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
+	regs.SetReg(r.file.PC, s.addr)
+	if c.current.status != Idle {
+		return r.reenter(cpu, s)
+	}
+	r.enter(cpu, HitActive, s)
+	context := Context{CPU: cpu, r: r, Regs: Regs{r: r, cpu: regs, ip: s.addr}}
+	redirected := r.runPre(&context, s)
+	if redirected {
+		r.observe(Transition{CPU: cpu, Addr: s.addr, Status: HitActive, Way: WayRedirect})
+		regs.SetReg(r.file.PC, context.Regs.ip)
+		r.leave(cpu)
+		return nil
+	}
+	return r.executeHit(cpu, s, false)
+}
+
+// reenter handles a hit inside a hit: the instruction is executed, and nothing
+// else happens.
+func (r *Runtime) reenter(cpu int, s *site) error {
+	c := &r.cpus[cpu]
+	if c.current.status == Reenter {
+		return &ReenterError{CPU: cpu, Addr: s.addr}
+	}
+	r.miss(cpu, s, false)
+	return r.executeHit(cpu, s, true)
+}
+
+func (r *Runtime) miss(cpu int, s *site, jump bool) {
+	for _, p := range s.probes {
+		if p.enabled {
+			p.missed++
+		}
+	}
+	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: r.cpus[cpu].current.status, Missed: true, Jump: jump})
+}
+
+// runPre runs the handlers in front of the instruction, in the order of
+// registration, until one of them redirects.
+func (r *Runtime) runPre(c *Context, s *site) (redirected bool) {
+	running := &r.cpus[c.CPU].running
+	for _, p := range snapshot(s.probes) {
+		if !p.enabled || p.site != s {
+			continue
+		}
+		if p.Counter {
+			r.counters.add(r, p)
+		} else {
+			p.hits++
+		}
+		if p.PreHandler == nil {
+			continue
+		}
+		c.Probe, *running = p, p
+		redirected = p.PreHandler(c)
+		*running = nil
+		if redirected {
+			return true
+		}
+	}
+	return false
+}
+
+// snapshot copies the list of probes where handlers could change it.
+func snapshot(probes []*Probe) []*Probe {
+	if len(probes) < 2 {
+		return probes
+	}
+	return append([]*Probe(nil), probes...)
+}
+
+// executeHit has the instruction of a hit executed, as the site is prepared for
+// it.
+func (r *Runtime) executeHit(cpu int, s *site, again bool) error {
+	regs := r.m.CPU(cpu)
+	begin := func(w Way, pc uint64) {
+		r.observe(Transition{CPU: cpu, Addr: s.addr, Status: r.cpus[cpu].current.status, Way: w})
+		regs.SetReg(r.file.PC, pc)
+		if !again {
+			r.leave(cpu)
+		}
+	}
+	switch {
+	case s.jump.hits == patch.HitDetour && s.jump.detour.size != 0:
+		begin(WayDetour, s.jump.moved)
+		return nil
+	case s.boost == boostReady && !s.hasPost() && !s.gone:
+		begin(WayBoost, s.boosted.addr)
+		return nil
+	}
+	if again {
+		c := &r.cpus[cpu]
+		c.outer = c.current
+		r.enter(cpu, Reenter, s)
+	} else {
+		r.enter(cpu, HitSS, s)
+	}
+	if s.step.size == 0 {
+		return r.interpret(cpu, s)
+	}
+	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: r.cpus[cpu].current.status, Way: WayStep})
+	regs.SetReg(r.file.PC, s.step.addr)
+	if r.opt.Stepping == StepTrap {
+		r.cpus[cpu].stepping = true
+		return regs.SingleStep(true)
+	}
+	return nil
+}
+
+// interpret does what the instruction does.
+func (r *Runtime) interpret(cpu int, s *site) error {
+	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: r.cpus[cpu].current.status, Way: WayEmulate})
+	done, err := r.isa.Interpret(&s.inst, r.m.CPU(cpu), program{r.m})
+	if err == nil && !done {
+		err = errNoExecution
+	}
+	var access *accessError
+	if errors.As(err, &access) {
+		return r.fault(cpu, Event{Kind: EventFault, Addr: s.addr, Access: access.access, Page: access.page})
+	}
+	if err != nil {
+		return err
+	}
+	return r.complete(cpu)
+}
+
+// complete goes on behind the instruction of a hit: its copy has been executed,
+// or it was interpreted.
+func (r *Runtime) complete(cpu int) error {
+	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
+	s := c.current.site
+	if s.step.size != 0 && regs.Reg(r.file.PC) == s.step.stop() {
+		regs.SetReg(r.file.PC, s.inst.Next())
+	}
+	if s.boost == boostUnknown {
+		r.prepareBoost(s)
+	}
+	if c.current.status == HitSS && s.hasPost() {
+		r.enter(cpu, HitSSDone, s)
+		r.runPost(cpu, s)
+	}
+	r.leave(cpu)
+	return nil
+}
+
+func (r *Runtime) runPost(cpu int, s *site) {
+	regs := r.m.CPU(cpu)
+	c := Context{CPU: cpu, r: r, Regs: Regs{r: r, cpu: regs, ip: regs.Reg(r.file.PC)}}
+	running := &r.cpus[cpu].running
+	for _, p := range snapshot(s.probes) {
+		if p.enabled && p.PostHandler != nil && p.site == s {
+			c.Probe, *running = p, p
+			p.PostHandler(&c)
+			*running = nil
+		}
+	}
+	if c.Regs.moved {
+		regs.SetReg(r.file.PC, c.Regs.ip)
+	}
+}
+
+// stepped handles the exception behind a single-stepped instruction of a copy.
+func (r *Runtime) stepped(cpu int) error {
+	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
+	s := c.current.site
+	if pc := regs.Reg(r.file.PC); s.step.holds(pc) && pc != s.step.stop() {
+		return nil // the copy has several instructions
+	}
+	if err := r.stopStepping(cpu); err != nil {
+		return err
+	}
+	if err := r.isa.FixStep(&s.inst, regs, r.m); err != nil {
+		return err
+	}
+	return r.complete(cpu)
+}
+
+func (r *Runtime) stopStepping(cpu int) error {
+	if !r.cpus[cpu].stepping {
+		return nil
+	}
+	r.cpus[cpu].stepping = false
+	return r.m.CPU(cpu).SingleStep(false)
+}
+
+// jumped handles the call that a detour buffer makes.
+func (r *Runtime) jumped(cpu int) error {
+	regs := r.m.CPU(cpu)
+	s := r.sites[regs.Reg(r.convention.Args[0])]
+	frame := regs.Reg(r.convention.Args[1])
+	regs.SetReg(r.file.PC, r.stubs.behindCall)
+	if s == nil {
+		return nil // unregistered while this CPU was in the buffer
+	}
+	if r.cpus[cpu].current.status != Idle {
+		r.miss(cpu, s, true)
+		return nil
+	}
+	r.cpus[cpu].current = hit{HitActive, s}
+	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: HitActive, Jump: true})
+	context := Context{CPU: cpu, r: r, Regs: Regs{r: r, cpu: regs, frame: frame, ip: s.addr}}
+	r.runPre(&context, s)
+	r.leave(cpu)
+	return nil
+}

@@ -1,0 +1,126 @@
+package runtime
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Probes returns the registered probes, by address, those at one address in the
+// order of registration.
+func (r *Runtime) Probes() []*Probe {
+	sites := make([]*site, 0, len(r.sites)+len(r.gone))
+	for _, s := range r.sites {
+		sites = append(sites, s)
+	}
+	sites = append(sites, r.gone...)
+	slices.SortStableFunc(sites, func(a, b *site) int { return cmp.Compare(a.addr, b.addr) })
+	var probes []*Probe
+	for _, s := range sites {
+		probes = append(probes, s.probes...)
+	}
+	return probes
+}
+
+// Address returns where a registered probe is; 0 where it is not registered.
+func (p *Probe) Address() uint64 {
+	if p.site == nil {
+		return 0
+	}
+	return p.site.addr
+}
+
+// List writes the registered probes as /sys/kernel/debug/kprobes/list does, a
+// line each.
+func (r *Runtime) List(w io.Writer) error {
+	for _, p := range r.Probes() {
+		s := p.site
+		flags := ""
+		for _, f := range [...]struct {
+			set  bool
+			name string
+		}{{p.gone, "[GONE]"}, {!p.enabled && !p.gone, "[DISABLED]"}, {p.Optimized(), "[OPTIMIZED]"}} {
+			if f.set {
+				flags += f.name
+			}
+		}
+		if _, err := fmt.Fprintf(w, "%016x  k  %s    %s\n", s.addr, s.name(), flags); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// name is the address of the site as symbol and offset.
+func (s *site) name() string {
+	if name, base := s.image.analysis.Image.Symbolize(s.addr); name != "" {
+		return fmt.Sprintf("%s+0x%x", name, s.addr-base)
+	}
+	return fmt.Sprintf("0x%x", s.addr)
+}
+
+// ListBlacklist writes what must not be probed as
+// /sys/kernel/debug/kprobes/blacklist does: the ranges that the options name,
+// and the runtime's own.
+func (r *Runtime) ListBlacklist(w io.Writer) error {
+	type named struct {
+		Range
+		name string
+	}
+	var list []named
+	for _, b := range r.opt.Blacklist {
+		name := "-"
+		if im := r.imageAt(b.Lo); im != nil {
+			name, _ = im.analysis.Image.Symbolize(b.Lo)
+		}
+		list = append(list, named{b, name})
+	}
+	for _, c := range r.slots.chunks {
+		list = append(list, named{Range{Lo: c.addr, Hi: c.addr + chunkSize}, "[slots]"})
+	}
+	if r.stubs.page != 0 {
+		list = append(list, named{Range{Lo: r.stubs.page, Hi: r.stubs.page + pageSize}, "[stubs]"})
+	}
+	slices.SortFunc(list, func(a, b named) int { return cmp.Compare(a.Lo, b.Lo) })
+	for _, b := range list {
+		if _, err := fmt.Fprintf(w, "0x%016x-0x%016x\t%s\n", b.Lo, b.Hi, b.name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Probe) count(r *Runtime) uint64 {
+	if p.counter == 0 {
+		return p.hits
+	}
+	v, _ := r.m.ReadWord(p.counter)
+	return v
+}
+
+// Stats are what a runtime has at the moment.
+type Stats struct {
+	Probes    int
+	Sites     int // probed instructions
+	Optimized int
+	Boosted   int
+	Guest     int // bytes of the guest's memory in copies and detour buffers
+	Pending   int // sites that wait for the optimizer, and pieces for their end
+}
+
+// Stats counts.
+func (r *Runtime) Stats() Stats {
+	st := Stats{Sites: len(r.sites), Pending: len(r.optimizer.queue) + len(r.optimizer.active) + len(r.optimizer.garbage)}
+	for _, s := range r.sites {
+		st.Probes += len(s.probes)
+		if s.jump.stage == jumpStands {
+			st.Optimized++
+		}
+		if s.boost == boostReady {
+			st.Boosted++
+		}
+		st.Guest += int(s.step.size + s.boosted.size + s.jump.detour.size)
+	}
+	return st
+}

@@ -1,0 +1,146 @@
+package runtime
+
+import (
+	"encoding/binary"
+
+	"xol/decode"
+	"xol/machine"
+)
+
+// Machine is the abstract CPU set: CPUs of one ISA that share a memory and take
+// turns. It is used by one goroutine at a time.
+type Machine interface {
+	// NumCPU returns the number of CPUs.
+	NumCPU() int
+	// CPU returns one of them, from 0.
+	CPU(i int) CPU
+	// ByteOrder returns the order of bytes in data.
+	ByteOrder() binary.ByteOrder
+
+	// Map gives the program zeroed memory at [addr, addr+size), in whole pages.
+	Map(addr, size uint64, perm Perm) error
+	// Unmap takes it away.
+	Unmap(addr, size uint64) error
+	// Memory is all there is, whatever the program may do with it. Code that
+	// is written is changed for every CPU, from its next instruction on.
+	machine.Memory
+	// Perm returns what the program may do with the page that holds addr; 0
+	// where there is none.
+	Perm(addr uint64) Perm
+
+	// Run has the CPUs that are running take turns until one of them, whose
+	// number is returned, has an event, or until budget instructions ran; the
+	// number is -1 then, and where no CPU is running.
+	Run(budget int) (cpu int, ev Event, err error)
+}
+
+// CPU is one CPU of a Machine, while it is stopped.
+type CPU interface {
+	machine.Registers
+	// SaveCore and RestoreCore copy the general registers, stack pointer,
+	// program counter and flags to and from a state of the ISA's File.
+	SaveCore(dst machine.State)
+	RestoreCore(src machine.State)
+	// Run runs this CPU alone until it has an event or budget instructions
+	// ran.
+	Run(budget int) (Event, error)
+	// SingleStep has an EventStep follow every instruction, or no longer. It
+	// is an error where the machine has no such exception.
+	SingleStep(on bool) error
+	// Call has the CPU call f when it runs next; it is running until f
+	// returns.
+	Call(f Function, args ...uint64) error
+	// Result returns what a function that has returned returned.
+	Result() uint64
+	// Running reports whether the CPU takes part in Machine.Run.
+	Running() bool
+	// SetRunning makes it take part, or no longer.
+	SetRunning(running bool)
+}
+
+// Function is where a function starts, and what its descriptor holds where the
+// ABI has descriptors.
+type Function struct {
+	Entry    uint64
+	TOC, Env uint64 // of an ELFv1 descriptor
+}
+
+// Perm is what a program may do with memory.
+type Perm uint8
+
+// The permissions.
+const (
+	PermRead Perm = 1 << iota
+	PermWrite
+	PermExec
+)
+
+// Access is a kind of access to memory.
+type Access uint8
+
+// The kinds of access.
+const (
+	AccessRead Access = iota
+	AccessWrite
+	AccessFetch
+)
+
+var accessNames = [...]string{"read", "write", "fetch"}
+
+// String returns the kind in a word.
+func (a Access) String() string {
+	if int(a) < len(accessNames) {
+		return accessNames[a]
+	}
+	return "invalid"
+}
+
+// Event is why a CPU stopped. The registers are those that the architecture
+// would have the handler of the exception see.
+type Event struct {
+	Kind EventKind
+	// Addr is the instruction that caused the event: the breakpoint itself,
+	// the instruction that faulted or was refused, the one behind a step or a
+	// system call.
+	Addr uint64
+	// Number is the immediate operand of an arm64 breakpoint, the number of an
+	// EventException as the engine has it.
+	Number uint64
+	// Access and Page tell what an EventFault could not do, and in which page.
+	Access Access
+	Page   uint64
+	// Inst is the instruction of an EventRefused, and Reason says in words of
+	// a class of instructions why it is.
+	Inst   decode.Inst
+	Reason string
+}
+
+// EventKind is a kind of Event.
+type EventKind uint8
+
+// The kinds.
+const (
+	EventBudget     EventKind = iota // as many instructions ran as were asked for
+	EventReturned                    // a called function returned
+	EventBreakpoint                  // int3, brk, trap
+	EventStep                        // the exception behind a single-stepped instruction
+	EventFault                       // memory that is not there, or must not be accessed so
+	EventSyscall                     // a system call, not carried out
+	EventUndefined                   // not an instruction
+	EventRefused                     // an instruction that the machine would run wrongly
+	EventHalt                        // the CPU waits for an interrupt
+	EventException                   // another exception
+)
+
+var eventNames = [...]string{
+	"budget used up", "returned", "breakpoint", "step", "memory fault", "system call",
+	"undefined instruction", "refused instruction", "halt", "exception",
+}
+
+// String returns the kind in words.
+func (k EventKind) String() string {
+	if int(k) < len(eventNames) {
+		return eventNames[k]
+	}
+	return "invalid"
+}

@@ -1,0 +1,338 @@
+package runtime
+
+import (
+	"slices"
+
+	"xol/decode"
+	"xol/detour"
+	"xol/machine"
+	"xol/patch"
+	"xol/relocate"
+)
+
+// optimizer turns breakpoints into jumps and back, in batches: each pass carries
+// out one step of every plan, and waits with those that have to.
+type optimizer struct {
+	on      bool
+	queue   []*site // that may be optimized
+	active  []*site // with a plan under way
+	garbage []garbage
+	due     int // instructions until the next pass
+}
+
+// garbage is what a site had, until no CPU can be in it any more.
+type garbage struct {
+	site   *site
+	pieces []piece
+	all    bool // the site itself is gone
+}
+
+// SetOptimization is the switch of jump optimization. Off, jumps become
+// breakpoints again; on, breakpoints jumps.
+func (r *Runtime) SetOptimization(on bool) {
+	r.optimizer.on = on
+	for _, s := range r.sites {
+		r.optimizer.consider(r, s)
+	}
+}
+
+// Settle runs the optimizer until it has nothing left to do, or has to wait for
+// CPUs to run on.
+func (r *Runtime) Settle() error {
+	for r.optimizer.busy() {
+		before := r.optimizer.work()
+		if err := r.optimizer.pass(r); err != nil {
+			return err
+		}
+		if r.optimizer.work() == before {
+			break
+		}
+	}
+	return nil
+}
+
+func (o *optimizer) busy() bool { return len(o.queue)+len(o.active)+len(o.garbage) > 0 }
+
+// work is a number that changes whenever a pass gets on.
+func (o *optimizer) work() int {
+	n := 1000*len(o.queue) + 100*len(o.garbage) + 10*len(o.active)
+	for _, s := range o.active {
+		n -= s.jump.next
+	}
+	return n
+}
+
+// consider looks at a site after something has changed that it depends on, and
+// at those whose region it is in.
+func (o *optimizer) consider(r *Runtime, s *site) {
+	o.considerOne(r, s)
+	for _, n := range r.covering(s.addr) {
+		o.considerOne(r, n)
+	}
+}
+
+func (o *optimizer) considerOne(r *Runtime, s *site) {
+	want := o.on && r.mayJump(s)
+	switch {
+	case want && s.jump.stage == jumpNone && !s.jump.queued:
+		s.jump.queued = true
+		o.queue = append(o.queue, s)
+	case !want && s.jump.stage == jumpStands:
+		o.unoptimize(r, s)
+	case !want && s.jump.stage == jumpOptimizing:
+		r.toBreakpoint(s)
+	}
+}
+
+// mayJump reports whether a breakpoint may become a jump now.
+func (r *Runtime) mayJump(s *site) bool {
+	return s.armed && s.region.OK() && !s.jump.failed && s.enabled() && !s.hasPost() && !s.redirects() &&
+		!r.neighbourInside(s)
+}
+
+// neighbourInside reports whether another probe is armed inside the region.
+func (r *Runtime) neighbourInside(s *site) bool {
+	for at := s.addr + 1; at < s.addr+uint64(s.region.Region); at++ {
+		if n := r.sites[at]; n != nil && n.armed {
+			return true
+		}
+	}
+	return false
+}
+
+// pass is one pass.
+func (o *optimizer) pass(r *Runtime) error {
+	o.collect(r)
+	o.active = slices.DeleteFunc(o.active, func(s *site) bool { return s.jump.plan == nil })
+	for _, s := range o.active {
+		if err := o.advance(r, s); err != nil {
+			return err
+		}
+	}
+	for _, s := range o.queue {
+		if !s.jump.queued {
+			continue
+		}
+		s.jump.queued = false
+		if o.on && s.jump.stage == jumpNone && r.mayJump(s) {
+			o.start(r, s)
+		}
+	}
+	o.queue = o.queue[:0]
+	return nil
+}
+
+// start prepares the detour buffer and the plan of a site.
+func (o *optimizer) start(r *Runtime, s *site) {
+	if err := r.makeDetour(s); err != nil {
+		s.jump.failed = true
+		return
+	}
+	o.begin(r, s, patch.Optimize, jumpOptimizing)
+}
+
+func (o *optimizer) unoptimize(r *Runtime, s *site) {
+	o.begin(r, s, patch.Unoptimize, jumpUnoptimizing)
+}
+
+func (o *optimizer) begin(r *Runtime, s *site, op patch.Operation, stage jumpStage) {
+	plan, err := r.isa.PlanPatch(op, r.patchSite(s))
+	if err != nil {
+		s.jump.failed = true
+		return
+	}
+	s.jump.plan, s.jump.next, s.jump.stage = plan, 0, stage
+	o.active = append(o.active, s)
+}
+
+func (r *Runtime) patchSite(s *site) *patch.Site {
+	d := s.jump.detour
+	return &patch.Site{
+		Addr: s.addr, Original: s.original, Kernel: r.opt.Kernel,
+		Detour: machine.Range{Lo: d.addr, Hi: d.addr + uint64(d.size)},
+	}
+}
+
+// advance carries out the next step of a plan. A write that CPUs must not meet
+// half done is carried out with its synchronization.
+func (o *optimizer) advance(r *Runtime, s *site) error {
+	for s.jump.plan != nil && s.jump.next < len(s.jump.plan.Steps) {
+		step := &s.jump.plan.Steps[s.jump.next]
+		if step.Kind == patch.Quiesce && !r.quiet(step.Range) {
+			return nil
+		}
+		if err := r.carryOut(s, step); err != nil {
+			return err
+		}
+		s.jump.next++
+		if !step.Alone {
+			break
+		}
+	}
+	if s.jump.plan != nil && s.jump.next == len(s.jump.plan.Steps) {
+		o.finish(r, s)
+	}
+	return nil
+}
+
+func (o *optimizer) finish(r *Runtime, s *site) {
+	s.jump.plan = nil
+	if s.jump.stage == jumpOptimizing {
+		s.jump.stage = jumpStands
+		return
+	}
+	s.jump.stage = jumpNone
+	o.discard(s, &s.jump.detour)
+	o.considerOne(r, s)
+}
+
+// discard has a piece released once nobody is in it.
+func (o *optimizer) discard(s *site, p *piece) {
+	if p.size != 0 {
+		o.garbage = append(o.garbage, garbage{site: s, pieces: []piece{*p}})
+		*p = piece{}
+	}
+}
+
+// toBreakpoint makes the text of a site a breakpoint at once, wherever it is on
+// its way.
+func (r *Runtime) toBreakpoint(s *site) {
+	s.jump.queued = false
+	switch s.jump.stage {
+	case jumpNone:
+		return
+	case jumpStands:
+		r.optimizer.unoptimize(r, s)
+		r.hurry(s)
+	case jumpUnoptimizing:
+		r.hurry(s)
+	case jumpOptimizing:
+		head := len(r.isa.Breakpoint(r.opt.Kernel))
+		_ = r.m.Write(s.addr+uint64(head), s.original[head:])
+		s.jump.hits = patch.HitSlot
+	}
+	s.jump.stage, s.jump.plan = jumpNone, nil
+	r.optimizer.discard(s, &s.jump.detour)
+}
+
+// hurry carries out what is left of a plan, without waiting: what waits are the
+// pieces that are discarded.
+func (r *Runtime) hurry(s *site) {
+	for s.jump.plan != nil && s.jump.next < len(s.jump.plan.Steps) {
+		_ = r.carryOut(s, &s.jump.plan.Steps[s.jump.next])
+		s.jump.next++
+	}
+}
+
+// makeDetour fills a detour buffer for the region of a site.
+func (r *Runtime) makeDetour(s *site) error {
+	if err := r.makeStubs(s.image); err != nil {
+		return err
+	}
+	code := s.original[:s.region.Moved]
+	insts := decode.Sweep(r.isa, nil, code, s.addr)
+	opt := detour.Options{
+		Kernel: r.opt.Kernel, Callback: r.stubs.hostCall, Probe: s.addr,
+		Dead: uint64(s.region.Region - s.region.Moved),
+	}
+	if p := s.counter(); p != nil {
+		opt.Callback, opt.Probe = r.stubs.count, p.counter
+	}
+	var plan detour.Plan
+	if err := r.isa.PlanDetour(&plan, insts, opt); err != nil {
+		return err
+	}
+	p, ok := r.allocate(s, plan.Max)
+	if !ok {
+		return errNoRoom
+	}
+	buf := r.buffer(int(p.size))
+	n, err := r.isa.EncodeDetour(buf, &plan, p.addr)
+	if err == nil {
+		err = r.m.Write(p.addr, buf[:n])
+	}
+	if err != nil {
+		r.release(p)
+		return err
+	}
+	s.jump.detour, s.jump.moved = p, p.addr+uint64(plan.Parts.Moved)
+	s.jump.steps = appendSteps(s.jump.steps[:0], &plan.Relocation)
+	return nil
+}
+
+// movedStep is an instruction of a region, in bytes from the start of the moved
+// instructions and of the original ones.
+type movedStep struct{ moved, original uint16 }
+
+func appendSteps(dst []movedStep, p *relocate.Plan) []movedStep {
+	for i := range p.Steps {
+		dst = append(dst, movedStep{p.Steps[i].Offset, uint16(p.Steps[i].Inst.Addr - p.From())})
+	}
+	return dst
+}
+
+// prepareBoost makes the copy that jumps back, behind the first hit.
+func (r *Runtime) prepareBoost(s *site) {
+	p, err := r.copyInst(s, relocate.BackJump)
+	if err != nil {
+		s.boost = boostNever
+		return
+	}
+	s.boosted, s.boost = p, boostReady
+}
+
+// retire discards all that a site has.
+func (r *Runtime) retire(s *site) {
+	r.optimizer.garbage = append(r.optimizer.garbage,
+		garbage{site: s, pieces: []piece{s.step, s.boosted, s.jump.detour}, all: true})
+}
+
+// collect releases what no CPU is in any more.
+func (o *optimizer) collect(r *Runtime) {
+	o.garbage = slices.DeleteFunc(o.garbage, func(g garbage) bool {
+		if g.all && r.handled(g.site) || slices.ContainsFunc(g.pieces, r.occupied) {
+			return false
+		}
+		for _, p := range g.pieces {
+			r.release(p)
+		}
+		return true
+	})
+}
+
+// handled reports whether a CPU is handling a hit of the site.
+func (r *Runtime) handled(s *site) bool {
+	return slices.ContainsFunc(r.cpus, func(c control) bool { return c.current.site == s || c.outer.site == s })
+}
+
+// occupied reports whether a CPU is in a piece, or in what a detour buffer
+// calls.
+func (r *Runtime) occupied(p piece) bool {
+	for i := range r.cpus {
+		pc := r.m.CPU(i).Reg(r.file.PC)
+		if p.holds(pc) || r.stubs.holds(pc) {
+			return true
+		}
+	}
+	return false
+}
+
+// quiet reports whether no CPU is in a range, nor on its way there from a copy
+// of an instruction in front of it or in it.
+func (r *Runtime) quiet(lo Range) bool {
+	for i := range r.cpus {
+		pc := r.m.CPU(i).Reg(r.file.PC)
+		if lo.Holds(pc) || r.stubs.holds(pc) {
+			return false
+		}
+		if s := r.slots.owner(pc); s != nil && s.addr+decode.MaxLen >= lo.Lo && s.addr < lo.Hi {
+			return false
+		}
+		for _, h := range [...]hit{r.cpus[i].current, r.cpus[i].outer} {
+			if h.site != nil && h.site.addr+decode.MaxLen >= lo.Lo && h.site.addr < lo.Hi {
+				return false
+			}
+		}
+	}
+	return true
+}

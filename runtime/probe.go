@@ -1,0 +1,214 @@
+package runtime
+
+import (
+	"errors"
+
+	"xol/detour"
+)
+
+// Probe is a kprobe. The fields say where it is and what it does, and must not
+// be changed while it is registered. The zero value of the others is fine.
+type Probe struct {
+	// Symbol and Offset, or Addr, say where: one of the two.
+	Symbol string
+	Offset uint64
+	Addr   uint64
+
+	// PreHandler runs before the instruction. If it changes the instruction
+	// pointer and returns true, the instruction is not executed, no
+	// PostHandler runs, and execution goes on there.
+	PreHandler func(c *Context) (redirected bool)
+	// PostHandler runs behind the instruction, and keeps it from being boosted
+	// or optimized.
+	PostHandler func(c *Context)
+	// FaultHandler is called with a fault of the probed instruction while it
+	// is executed out of line, and with one that a handler of this probe
+	// causes. If it returns true the fault counts as handled: the instruction
+	// is executed again.
+	FaultHandler func(c *Context, f *Fault) (handled bool)
+	// Redirects says that the PreHandler may change the instruction pointer:
+	// such a probe is never optimized, since a change has no effect there.
+	Redirects bool
+	// Counter has hits counted in the guest's memory (see Runtime.Hits). Once it
+	// is optimized and has no handlers, hits never leave the guest.
+	Counter bool
+	// Disabled registers the probe without arming it.
+	Disabled bool
+
+	site    *site
+	counter uint64 // address of the count
+	hits    uint64
+	missed  uint64
+	enabled bool
+	gone    bool
+}
+
+// Hits returns how often the handlers ran or, of a Counter, how often it was
+// counted.
+func (r *Runtime) Hits(p *Probe) uint64 { return p.count(r) }
+
+// Nmissed returns how often the instruction was executed without the handlers,
+// because a handler, or another hit, was going on.
+func (p *Probe) Nmissed() uint64 { return p.missed }
+
+// Context is what a handler is called with. It is valid during the call.
+type Context struct {
+	Probe *Probe
+	CPU   int
+	Regs  Regs
+	r     *Runtime
+}
+
+// Call calls a function of the guest on the handler's CPU and returns its
+// result. Probes that are hit meanwhile count as missed. The registers are kept.
+// It returns a *FaultError, or a *StopError for what else ends it.
+func (c *Context) Call(f Function, args ...uint64) (uint64, error) {
+	return c.r.callNested(c.CPU, f, args)
+}
+
+// Read copies the guest's memory at addr into dst. Where there is none the
+// probe's FaultHandler is asked; if it does not handle that, Read returns a
+// *FaultError.
+func (c *Context) Read(dst []byte, addr uint64) error {
+	return c.access(func() error { return program{c.r.m}.Read(dst, addr) })
+}
+
+// Write copies src to the guest's memory at addr; see Read.
+func (c *Context) Write(addr uint64, src []byte) error {
+	return c.access(func() error { return program{c.r.m}.Write(addr, src) })
+}
+
+func (c *Context) access(try func() error) error {
+	err := try()
+	var denied *accessError
+	if !errors.As(err, &denied) {
+		return err
+	}
+	f := Fault{Addr: c.Regs.ip, Page: denied.page, Access: denied.access, InHandler: true}
+	if c.Probe.FaultHandler != nil && c.Probe.FaultHandler(c, &f) && try() == nil {
+		return nil
+	}
+	return &FaultError{CPU: c.CPU, Fault: f}
+}
+
+// Fault is an access to memory that is not there, or must not be accessed so.
+type Fault struct {
+	Addr      uint64 // of the instruction, in its original place; for a handler that of its probe
+	Page      uint64 // the page that was accessed
+	Access    Access
+	InHandler bool
+}
+
+// Regs are the registers of a hit, as struct pt_regs of Linux has them. They
+// are read and written in the CPU or, once the probe is optimized, in the frame
+// that the detour buffer saved.
+type Regs struct {
+	r     *Runtime
+	cpu   CPU
+	frame uint64 // address; 0: in the CPU
+	ip    uint64
+	moved bool // the instruction pointer was set
+}
+
+// Get returns a register by its name: rax, x0, r3, nip. The instruction pointer
+// is the probed address.
+func (g *Regs) Get(name string) (value uint64, ok bool) {
+	i := g.r.file.Index(name)
+	if i < 0 {
+		return 0, false
+	}
+	return g.get(i), true
+}
+
+// Set sets a register by its name; it reports whether there is one.
+func (g *Regs) Set(name string, value uint64) bool {
+	i := g.r.file.Index(name)
+	if i < 0 {
+		return false
+	}
+	g.set(i, value)
+	return true
+}
+
+// IP returns the instruction pointer: the probed address, whatever the ISA's
+// breakpoint exception leaves there, or what SetIP set.
+func (g *Regs) IP() uint64 { return g.ip }
+
+// SetIP sets it. It has an effect only where a PreHandler returns true, and
+// none in an optimized probe.
+func (g *Regs) SetIP(addr uint64) { g.ip, g.moved = addr, true }
+
+// SP returns the stack pointer.
+func (g *Regs) SP() uint64 { return g.get(g.r.file.SP) }
+
+// Arg returns integer argument n, from 0, of a function at whose entry the probe
+// is, as far as it is in a register; the others are on the stack.
+func (g *Regs) Arg(n int) (value uint64, ok bool) {
+	if n < 0 || n >= len(g.r.convention.Args) {
+		return 0, false
+	}
+	return g.get(g.r.convention.Args[n]), true
+}
+
+// SetArg sets it.
+func (g *Regs) SetArg(n int, value uint64) bool {
+	if n < 0 || n >= len(g.r.convention.Args) {
+		return false
+	}
+	g.set(g.r.convention.Args[n], value)
+	return true
+}
+
+// ReturnValue returns the register of the result.
+func (g *Regs) ReturnValue() uint64 { return g.get(g.r.convention.Result) }
+
+// SetReturnValue sets it.
+func (g *Regs) SetReturnValue(v uint64) { g.set(g.r.convention.Result, v) }
+
+// ReturnAddress returns where a function at whose entry the probe is returns
+// to; 0 where the stack cannot be read.
+func (g *Regs) ReturnAddress() uint64 {
+	if link := g.r.convention.Link; link >= 0 {
+		return g.get(link)
+	}
+	v, _ := g.r.m.ReadWord(g.SP())
+	return v
+}
+
+func (g *Regs) get(i int) uint64 {
+	if i == g.r.file.PC {
+		return g.ip
+	}
+	if g.frame == 0 {
+		return g.cpu.Reg(i)
+	}
+	f := g.r.field(i)
+	if f == nil {
+		return g.cpu.Reg(i)
+	}
+	v, _ := g.r.m.ReadWord(g.frame + uint64(f.Offset))
+	return v
+}
+
+func (g *Regs) set(i int, v uint64) {
+	if i == g.r.file.PC {
+		g.SetIP(v)
+		return
+	}
+	if g.frame == 0 {
+		g.cpu.SetReg(i, v)
+	} else if f := g.r.field(i); f == nil {
+		g.cpu.SetReg(i, v)
+	} else if f.Restored {
+		_ = g.r.m.WriteWord(g.frame+uint64(f.Offset), v)
+	}
+}
+
+// field returns the field of the detour buffer's frame that holds a register;
+// nil where the buffer leaves the register alone.
+func (r *Runtime) field(i int) *detour.Field {
+	if i < len(r.fields) {
+		return r.fields[i]
+	}
+	return nil
+}

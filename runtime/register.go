@@ -1,0 +1,367 @@
+package runtime
+
+import (
+	"errors"
+	"slices"
+
+	"xol/decode"
+	"xol/machine"
+	"xol/patch"
+	"xol/relocate"
+)
+
+// Register puts a probe into the program. It is armed unless it is Disabled, or
+// the global switch is off. It returns a *RegisterError.
+func (r *Runtime) Register(p *Probe) error {
+	if p.site != nil || p.gone {
+		return refuse(p, 0, &ruleRegistered, nil)
+	}
+	addr, im, err := r.resolve(p)
+	if err != nil {
+		return err
+	}
+	s := r.sites[addr]
+	if s == nil {
+		if s, err = r.newSite(p, im, addr); err != nil {
+			return err
+		}
+		r.sites[addr] = s
+	}
+	if p.Counter && p.counter == 0 {
+		if p.counter, err = r.counters.take(r); err != nil {
+			return refuse(p, addr, &ruleNoRoom, err)
+		}
+	}
+	p.site, p.enabled = s, !p.Disabled
+	r.toBreakpoint(s)
+	s.probes = append(s.probes, p)
+	return r.settle(s)
+}
+
+// RegisterAll registers probes in order. After an error those in front of it
+// are unregistered again.
+func (r *Runtime) RegisterAll(probes []*Probe) error {
+	for i, p := range probes {
+		if err := r.Register(p); err != nil {
+			return errors.Join(err, r.UnregisterAll(probes[:i]))
+		}
+	}
+	return nil
+}
+
+// Unregister takes a probe out of the program. Its handlers are not called any
+// more; what other CPUs are executing of it stays until they have left.
+func (r *Runtime) Unregister(p *Probe) error {
+	s := p.site
+	if s == nil {
+		return refuse(p, 0, &ruleUnregistered, nil)
+	}
+	p.site, p.enabled = nil, false
+	p.gone = false
+	if p.counter != 0 {
+		p.hits = p.count(r)
+		r.counters.giveBack(p)
+	}
+	if !s.gone {
+		r.toBreakpoint(s)
+	}
+	s.probes = deleteFrom(s.probes, p)
+	if len(s.probes) > 0 {
+		return r.settle(s)
+	}
+	if s.gone {
+		r.gone = deleteFrom(r.gone, s)
+		return nil
+	}
+	delete(r.sites, s.addr)
+	err := r.disarm(s)
+	r.retire(s)
+	return err
+}
+
+// UnregisterAll unregisters probes, and goes on behind an error.
+func (r *Runtime) UnregisterAll(probes []*Probe) error {
+	var errs []error
+	for _, p := range probes {
+		errs = append(errs, r.Unregister(p))
+	}
+	return errors.Join(errs...)
+}
+
+// Enable has a probe's handlers called again.
+func (r *Runtime) Enable(p *Probe) error { return r.setEnabled(p, true) }
+
+// Disable has them called no longer. The probe stays registered.
+func (r *Runtime) Disable(p *Probe) error { return r.setEnabled(p, false) }
+
+func (r *Runtime) setEnabled(p *Probe, on bool) error {
+	switch {
+	case p.gone:
+		return refuse(p, 0, &ruleGone, nil)
+	case p.site == nil:
+		return refuse(p, 0, &ruleUnregistered, nil)
+	case p.enabled == on:
+		return nil
+	}
+	p.enabled = on
+	r.toBreakpoint(p.site)
+	return r.settle(p.site)
+}
+
+// SetArmed is the global switch: off, no probe is hit, and each keeps its own
+// state.
+func (r *Runtime) SetArmed(on bool) error {
+	r.armed = on
+	var errs []error
+	for _, s := range r.sites {
+		if !on {
+			r.toBreakpoint(s)
+		}
+		errs = append(errs, r.settle(s))
+	}
+	return errors.Join(errs...)
+}
+
+// resolve finds the address that a probe names.
+func (r *Runtime) resolve(p *Probe) (uint64, *Image, error) {
+	if (p.Symbol == "") == (p.Addr == 0) || p.Symbol == "" && p.Offset != 0 {
+		return 0, nil, refuse(p, 0, &rulePlace, nil)
+	}
+	if p.Symbol != "" {
+		return r.resolveSymbol(p)
+	}
+	im := r.imageAt(p.Addr)
+	if im == nil {
+		rule := &ruleNotText
+		if r.owns(p.Addr) {
+			rule = &ruleOwnArea
+		}
+		return 0, nil, refuse(p, p.Addr, rule, nil)
+	}
+	return p.Addr, im, nil
+}
+
+// resolveSymbol takes the first symbol of that name. On ppc64 a function's
+// first instruction is that of its local entry point, as kernels have it.
+func (r *Runtime) resolveSymbol(p *Probe) (uint64, *Image, error) {
+	for _, im := range r.images {
+		places, err := im.analysis.Image.Resolve(p.Symbol)
+		if err != nil {
+			continue
+		}
+		addr := places[0].Addr
+		if f, ok := im.analysis.FunctionAt(addr); ok && p.Offset == 0 && f.Addr == addr {
+			addr += f.LocalEntry
+		}
+		return addr + p.Offset, im, nil
+	}
+	return 0, nil, refuse(p, 0, &ruleSymbol, nil)
+}
+
+// owns reports whether addr is in memory of the runtime's own.
+func (r *Runtime) owns(addr uint64) bool {
+	return r.slots.holding(addr) != nil || r.stubs.holds(addr) || r.counters.holds(addr)
+}
+
+// newSite checks that addr may be probed and prepares the execution of its
+// instruction.
+func (r *Runtime) newSite(p *Probe, im *Image, addr uint64) (*site, error) {
+	if im.unloaded || r.imageAt(addr) != im {
+		return nil, refuse(p, addr, &ruleNotText, nil)
+	}
+	if slices.ContainsFunc(r.opt.Blacklist, func(b Range) bool { return b.Holds(addr) }) {
+		return nil, refuse(p, addr, &ruleBlacklist, nil)
+	}
+	res, ok := im.judge(addr)
+	if !ok {
+		return nil, refuse(p, addr, &ruleNotText, nil)
+	}
+	if v := im.analysis.Profile.At(&res.Func, addr); !v.OK() {
+		return nil, refuse(p, addr, v.Rule, nil)
+	}
+	i, _ := decode.Find(res.Insts, addr)
+	s := &site{
+		addr: addr, inst: res.Insts[i], image: im,
+		region: res.Optimize[i], mayBoost: res.Verdicts[i].Boost,
+	}
+	if !s.mayBoost || r.opt.NoBoost {
+		s.boost = boostNever
+	}
+	n := max(int(s.inst.Len), int(s.region.Region))
+	s.original = make([]byte, n)
+	if err := r.readOriginal(s.original, addr); err != nil {
+		return nil, refuse(p, addr, &ruleNotText, err)
+	}
+	if err := r.prepareStep(s); err != nil {
+		return nil, r.refusePreparation(p, s, err)
+	}
+	return s, nil
+}
+
+// prepareStep makes the copy that an exception follows. What transfers control
+// is interpreted where there is no exception behind every instruction.
+func (r *Runtime) prepareStep(s *site) (err error) {
+	if r.opt.Stepping == StepBreakpoint && transfers(&s.inst) {
+		if !r.interprets(&s.inst) {
+			return errNoExecution
+		}
+		return nil
+	}
+	s.step, err = r.copyInst(s, relocate.BackBreakpoint)
+	return err
+}
+
+// interprets reports whether the ISA knows what inst does. It is tried where
+// there is no memory, and registers that are nobody's.
+func (r *Runtime) interprets(inst *decode.Inst) bool {
+	regs := nobody{r.file, r.file.NewState()}
+	regs.SetReg(r.file.PC, inst.Addr)
+	done, err := r.isa.Interpret(inst, regs, nobody{})
+	return done || err != nil
+}
+
+// nobody has registers, but no memory.
+type nobody struct {
+	file  *machine.File
+	state machine.State
+}
+
+func (n nobody) Reg(i int) uint64              { return n.file.Word(n.state, i) }
+func (n nobody) SetReg(i int, v uint64)        { n.file.SetWord(n.state, i, v) }
+func (nobody) Read([]byte, uint64) error       { return errNoExecution }
+func (nobody) Write(uint64, []byte) error      { return errNoExecution }
+func (nobody) ReadWord(uint64) (uint64, error) { return 0, errNoExecution }
+func (nobody) WriteWord(uint64, uint64) error  { return errNoExecution }
+
+// transfers reports whether execution may go on elsewhere than behind inst.
+func transfers(inst *decode.Inst) bool {
+	switch inst.Flow {
+	case decode.FlowJump, decode.FlowJumpIf, decode.FlowCall, decode.FlowReturn,
+		decode.FlowJumpIndirect, decode.FlowCallIndirect:
+		return true
+	}
+	return inst.Has(decode.Link)
+}
+
+func (r *Runtime) refusePreparation(p *Probe, s *site, err error) error {
+	var refused *relocate.RefusedError
+	switch {
+	case errors.As(err, &refused):
+		return refuse(p, s.addr, refused.Rule, nil)
+	case errors.Is(err, errNoRoom):
+		return refuse(p, s.addr, &ruleNoRoom, nil)
+	case errors.Is(err, errNoExecution):
+		return refuse(p, s.addr, &ruleNoExecution, nil)
+	}
+	return refuse(p, s.addr, &ruleNoRoom, err)
+}
+
+// readOriginal reads text as it is without probes.
+func (r *Runtime) readOriginal(dst []byte, addr uint64) error {
+	if err := r.m.Read(dst, addr); err != nil {
+		return err
+	}
+	for at := addr - min(addr, decode.MaxLen*2); at < addr+uint64(len(dst)); at++ {
+		s := r.sites[at]
+		if s == nil || !s.armed {
+			continue
+		}
+		for i, b := range s.original {
+			if to := at + uint64(i) - addr; to < uint64(len(dst)) {
+				dst[to] = b
+			}
+		}
+	}
+	return nil
+}
+
+// settle arms or disarms the site as its probes and the global switch have it,
+// and lets the optimizer look at it and at its neighbours.
+func (r *Runtime) settle(s *site) error {
+	if s.gone {
+		return nil
+	}
+	want := r.armed && s.enabled()
+	if want != s.armed {
+		if !want {
+			return r.disarm(s)
+		}
+		if err := r.arm(s); err != nil {
+			return err
+		}
+	}
+	r.optimizer.consider(r, s)
+	return nil
+}
+
+func (r *Runtime) arm(s *site) error {
+	for _, n := range r.covering(s.addr) {
+		r.toBreakpoint(n)
+	}
+	err := r.execute(s, patch.Arm)
+	s.armed = err == nil
+	return err
+}
+
+func (r *Runtime) disarm(s *site) error {
+	if !s.armed {
+		return nil
+	}
+	r.toBreakpoint(s)
+	err := r.execute(s, patch.Disarm)
+	s.armed = false
+	for _, n := range r.covering(s.addr) {
+		r.optimizer.consider(r, n)
+	}
+	return err
+}
+
+// execute carries out a plan that needs no waiting.
+func (r *Runtime) execute(s *site, op patch.Operation) error {
+	plan, err := r.isa.PlanPatch(op, &patch.Site{Addr: s.addr, Original: s.original, Kernel: r.opt.Kernel})
+	if err != nil {
+		return err
+	}
+	for i := range plan.Steps {
+		if err := r.carryOut(s, &plan.Steps[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Runtime) carryOut(s *site, step *patch.Step) error {
+	switch step.Kind {
+	case patch.Write:
+		return r.m.Write(step.Addr, step.New)
+	case patch.Redirect:
+		s.jump.hits = step.Hits
+	}
+	return nil
+}
+
+// covering returns the sites whose region has addr inside, but not first.
+func (r *Runtime) covering(addr uint64) []*site {
+	const longest = 2 * decode.MaxLen
+	var found []*site
+	for back := uint64(1); back < longest && back <= addr; back++ {
+		if s := r.sites[addr-back]; s != nil && back < uint64(s.region.Region) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// forget has the probes of a site gone with their text.
+func (r *Runtime) forget(s *site) {
+	s.gone, s.armed = true, false
+	s.jump.stage, s.jump.plan = jumpNone, nil
+	for _, p := range s.probes {
+		p.gone, p.enabled = true, false
+	}
+	delete(r.sites, s.addr)
+	r.gone = append(r.gone, s)
+	r.retire(s)
+}
+
+var errNoExecution = errors.New("runtime: the instruction cannot be executed")

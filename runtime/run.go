@@ -1,0 +1,254 @@
+package runtime
+
+import (
+	"errors"
+
+	"xol/decode"
+	"xol/machine"
+)
+
+// Range is a range of addresses.
+type Range = machine.Range
+
+// Notifier is asked about a breakpoint that is no probe's, with the CPU at it.
+// It returns true where it has dealt with it, and set the program counter.
+type Notifier func(cpu int, regs CPU, ev Event) (handled bool)
+
+// Notify adds a notifier behind those that there are.
+func (r *Runtime) Notify(n Notifier) { r.notifiers = append(r.notifiers, n) }
+
+// ErrBudget: the program was still running when its budget was used up.
+var ErrBudget = errors.New("runtime: still running")
+
+// Start has a CPU call f; Run carries it out.
+func (r *Runtime) Start(cpu int, f Function, args ...uint64) error {
+	return r.m.CPU(cpu).Call(f, args...)
+}
+
+// Result returns what the function that a CPU was started with returned.
+func (r *Runtime) Result(cpu int) uint64 { return r.m.CPU(cpu).Result() }
+
+// Run has all started CPUs take turns until they have returned, and the
+// optimizer its passes. It returns ErrBudget where budget instructions do not
+// suffice, a *FaultError, *ReenterError or *StopError where a CPU cannot go on.
+func (r *Runtime) Run(budget int) error {
+	for r.running() {
+		if budget <= 0 {
+			return ErrBudget
+		}
+		slice := min(budget, r.opt.Pass)
+		cpu, ev, err := r.m.Run(slice)
+		switch {
+		case err != nil:
+			return err
+		case cpu < 0:
+			err = r.spend(&budget, slice)
+		default:
+			if _, err = r.handle(cpu, ev); err == nil {
+				err = r.spend(&budget, eventCost)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eventCost is what an event counts for, in instructions.
+const eventCost = 16
+
+// spend takes instructions from a budget, and has the optimizer make a pass when
+// it is due.
+func (r *Runtime) spend(budget *int, instructions int) error {
+	*budget -= instructions
+	if r.optimizer.due -= instructions; r.optimizer.due > 0 || r.depth > 0 {
+		return nil
+	}
+	r.optimizer.due = r.opt.Pass
+	return r.optimizer.pass(r)
+}
+
+func (r *Runtime) running() bool {
+	for i := range r.cpus {
+		if r.m.CPU(i).Running() {
+			return true
+		}
+	}
+	return false
+}
+
+// Call calls f on a CPU, with all that happens to it, while the others wait,
+// and returns the result.
+func (r *Runtime) Call(cpu int, f Function, args ...uint64) (uint64, error) {
+	const budget = 1 << 40
+	if err := r.Start(cpu, f, args...); err != nil {
+		return 0, err
+	}
+	if err := r.runAlone(cpu, budget); err != nil {
+		return 0, err
+	}
+	return r.Result(cpu), nil
+}
+
+// runAlone runs one CPU until the function it was called with returns.
+func (r *Runtime) runAlone(cpu int, budget int) error {
+	c := r.m.CPU(cpu)
+	for budget > 0 {
+		slice := min(budget, r.opt.Pass)
+		ev, err := c.Run(slice)
+		if err != nil {
+			return err
+		}
+		if ev.Kind == EventBudget {
+			if err := r.spend(&budget, slice); err != nil {
+				return err
+			}
+			continue
+		}
+		returned, err := r.handle(cpu, ev)
+		if err != nil || returned {
+			return err
+		}
+		if err := r.spend(&budget, eventCost); err != nil {
+			return err
+		}
+	}
+	return ErrBudget
+}
+
+// callNested calls f on a CPU that is handling a hit, or is interrupted, and
+// restores the registers.
+func (r *Runtime) callNested(cpu int, f Function, args []uint64) (uint64, error) {
+	c := r.m.CPU(cpu)
+	saved := append(machine.State(nil), r.cpus[cpu].saved...)
+	c.SaveCore(saved)
+	running, wasRunning := r.cpus[cpu].running, c.Running()
+	r.depth++
+	defer func() {
+		r.depth--
+		r.cpus[cpu].running = running
+		c.RestoreCore(saved)
+		c.SetRunning(wasRunning)
+	}()
+	const budget = 1 << 30
+	if err := c.Call(f, args...); err != nil {
+		return 0, err
+	}
+	if err := r.runAlone(cpu, budget); err != nil {
+		return 0, err
+	}
+	return c.Result(), nil
+}
+
+// Interrupt has a CPU call f between two instructions, wherever it is, as an
+// interrupt does. Its registers are kept.
+func (r *Runtime) Interrupt(cpu int, f Function, args ...uint64) error {
+	c := &r.cpus[cpu]
+	stepping := c.stepping
+	if err := r.stopStepping(cpu); err != nil {
+		return err
+	}
+	_, err := r.callNested(cpu, f, args)
+	if err == nil && stepping {
+		c.stepping = true
+		err = r.m.CPU(cpu).SingleStep(true)
+	}
+	return err
+}
+
+// Step runs one CPU for some instructions, and handles what happens.
+func (r *Runtime) Step(cpu int, instructions int) error {
+	ev, err := r.m.CPU(cpu).Run(instructions)
+	if err != nil || ev.Kind == EventBudget {
+		return err
+	}
+	_, err = r.handle(cpu, ev)
+	return err
+}
+
+// handle deals with an event of a CPU, which can go on then. It reports whether
+// the function that the CPU was called with has returned.
+func (r *Runtime) handle(cpu int, ev Event) (returned bool, err error) {
+	c := &r.cpus[cpu]
+	switch ev.Kind {
+	case EventReturned:
+		return true, nil
+	case EventBudget:
+		return false, nil
+	case EventBreakpoint:
+		return false, r.trapped(cpu, ev)
+	case EventStep:
+		if c.stepping {
+			return false, r.stepped(cpu)
+		}
+	case EventFault:
+		return false, r.fault(cpu, ev)
+	}
+	return false, r.stop(cpu, ev)
+}
+
+// trapped finds out whose breakpoint it is.
+func (r *Runtime) trapped(cpu int, ev Event) error {
+	c := &r.cpus[cpu]
+	if s := c.current.site; s != nil && s.step.size != 0 && ev.Addr == s.step.stop() &&
+		(c.current.status == HitSS || c.current.status == Reenter) {
+		r.m.CPU(cpu).SetReg(r.file.PC, ev.Addr)
+		if err := r.stopStepping(cpu); err != nil {
+			return err
+		}
+		return r.complete(cpu)
+	}
+	if ev.Addr == r.stubs.hostCall && r.stubs.page != 0 {
+		return r.jumped(cpu)
+	}
+	if s := r.sites[ev.Addr]; s != nil && s.armed {
+		return r.breakpoint(cpu, s)
+	}
+	return r.foreign(cpu, ev)
+}
+
+// foreign handles a breakpoint that is no probe's: one that was removed while
+// the CPU was on its way to it, or one of somebody else.
+func (r *Runtime) foreign(cpu int, ev Event) error {
+	regs := r.m.CPU(cpu)
+	if !r.trapsAt(ev.Addr) {
+		regs.SetReg(r.file.PC, ev.Addr)
+		return nil
+	}
+	for _, n := range r.notifiers {
+		if n(cpu, regs, ev) {
+			return nil
+		}
+	}
+	return r.stop(cpu, ev)
+}
+
+// trapsAt reports whether the instruction at addr traps on purpose.
+func (r *Runtime) trapsAt(addr uint64) bool {
+	var inst decode.Inst
+	code := r.buffer(decode.MaxLen)
+	for n := len(code); n > 0; n-- {
+		if r.m.Read(code[:n], addr) == nil {
+			return r.isa.Decode(&inst, code[:n], addr) == nil && inst.Flow == decode.FlowTrap
+		}
+	}
+	return false
+}
+
+// stop ends the run for what the runtime has no answer to. An address in a copy
+// becomes that of the original.
+func (r *Runtime) stop(cpu int, ev Event) error {
+	regs := r.m.CPU(cpu)
+	if err := r.stopStepping(cpu); err != nil {
+		return err
+	}
+	if s := r.slots.owner(ev.Addr); s != nil {
+		ev.Addr = r.originalOf(s, ev.Addr)
+		regs.SetReg(r.file.PC, ev.Addr)
+		if r.cpus[cpu].current.site == s {
+			r.leave(cpu)
+		}
+	}
+	return &StopError{CPU: cpu, Event: ev}
+}

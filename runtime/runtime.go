@@ -1,0 +1,206 @@
+// Package runtime carries out the whole life of probes in programs that run on
+// an emulated machine: what a kernel does, by the mechanism of the ISA. A probed
+// instruction is replaced by a breakpoint, which traps; handlers run; the
+// instruction is executed out of line; the program goes on. Where it is safe
+// the copy is boosted, and the breakpoint becomes a jump to a detour buffer.
+//
+// The package knows no ISA: what is true of one only is in arch/<isa>.
+package runtime
+
+import (
+	"errors"
+	"fmt"
+
+	"xol/analyze"
+	"xol/arch"
+	"xol/classify"
+	"xol/detour"
+	"xol/image"
+	"xol/machine"
+	"xol/place"
+)
+
+// Stepping is how the copy of a probed instruction is executed in its slot.
+type Stepping uint8
+
+const (
+	// StepBreakpoint puts a breakpoint behind the copy, as kernels do since
+	// 5.13; instructions that transfer control are interpreted.
+	StepBreakpoint Stepping = iota
+	// StepTrap uses the ISA's single-step exception: the trap flag of amd64,
+	// MSR[SE] of ppc64.
+	StepTrap
+)
+
+var steppingNames = [...]string{"breakpoint", "trap"}
+
+// String returns the way in a word.
+func (s Stepping) String() string {
+	if int(s) < len(steppingNames) {
+		return steppingNames[s]
+	}
+	return "invalid"
+}
+
+// Options say what a Runtime is like. The zero value is fine.
+type Options struct {
+	Stepping   Stepping
+	NoBoost    bool // copies always end in a breakpoint
+	NoOptimize bool // breakpoints never become jumps (see SetOptimization)
+	// Kernel says that the program is a kernel: its breakpoints and detour
+	// buffers are those of kernel mode.
+	Kernel bool
+	// Pass is the number of instructions between two passes of the optimizer;
+	// 10,000 where it is 0.
+	Pass int
+	// Blacklist is text that must not be probed.
+	Blacklist []machine.Range
+	// Observe, where it is not nil, is told every change of a CPU's state.
+	Observe func(Transition)
+}
+
+const defaultPass = 10_000
+
+// Runtime is a machine with probes. It is used by one goroutine at a time;
+// handlers may call all of its methods but those that run the machine.
+type Runtime struct {
+	m          Machine
+	isa        arch.ISA
+	file       *machine.File
+	convention *machine.Convention
+	opt        Options
+	fields     []*detour.Field // of the frame, by register
+
+	images    []*Image
+	sites     map[uint64]*site
+	gone      []*site
+	cpus      []control
+	slots     allocator
+	stubs     stubs
+	counters  counterPages
+	optimizer optimizer
+	notifiers []Notifier
+	armed     bool // the global switch
+	depth     int  // of runs inside handlers
+	scratch   []byte
+}
+
+// New returns a runtime without probes.
+func New(m Machine, isa arch.ISA, opt Options) (*Runtime, error) {
+	if opt.Pass == 0 {
+		opt.Pass = defaultPass
+	}
+	r := &Runtime{
+		m: m, isa: isa, file: isa.Registers(), convention: isa.Convention(), opt: opt,
+		sites: map[uint64]*site{}, cpus: make([]control, m.NumCPU()), armed: true,
+	}
+	r.optimizer.on = !opt.NoOptimize
+	r.fields = make([]*detour.Field, len(r.file.Registers))
+	frame := isa.PtRegs()
+	for i := range frame.Fields {
+		if f := &frame.Fields[i]; f.Register != detour.NoRegister {
+			r.fields[f.Register] = f
+		}
+	}
+	for i := range r.cpus {
+		r.cpus[i].saved = r.file.NewState()
+	}
+	return r, nil
+}
+
+// Image is a program in the machine's memory whose text may be probed.
+type Image struct {
+	Name     string
+	analysis *analyze.Analysis
+	text     []image.Range
+	fixups   map[uint64]uint64 // of the exception table
+	unloaded bool
+
+	judged *analyze.Result // of the function that was asked about last
+}
+
+// Load makes the text of a file, which the caller has put into the machine's
+// memory at the addresses that the file names, known to the runtime.
+func (r *Runtime) Load(name string, img *image.Image) (*Image, error) {
+	a, err := analyze.New(img, analyze.Options{Profile: classify.ISA, Optimize: true})
+	if err != nil {
+		return nil, err
+	}
+	if a.ISA.Name() != r.isa.Name() {
+		return nil, fmt.Errorf("runtime: %s is for %s, the machine is %s", name, a.ISA.Name(), r.isa.Name())
+	}
+	im := &Image{Name: name, analysis: a, text: img.Text()}
+	if im.fixups, err = readFixups(img); err != nil {
+		return nil, err
+	}
+	r.images = append(r.images, im)
+	return im, nil
+}
+
+// readFixups returns where the faults of instructions in the exception table
+// continue.
+func readFixups(img *image.Image) (map[uint64]uint64, error) {
+	landings, err := img.Landings()
+	if err != nil {
+		return nil, err
+	}
+	fixups := map[uint64]uint64{}
+	for _, l := range landings {
+		if l.Kind == place.LandExFixup {
+			fixups[l.From] = l.Addr
+		}
+	}
+	return fixups, nil
+}
+
+// Unload is called when the text of an image goes away. Its probes are gone:
+// they stay registered, and may be unregistered, but are never hit again.
+func (r *Runtime) Unload(im *Image) error {
+	if im.unloaded {
+		return errUnloaded
+	}
+	im.unloaded = true
+	for _, s := range r.sites {
+		if s.image == im {
+			r.forget(s)
+		}
+	}
+	r.images = deleteFrom(r.images, im)
+	return nil
+}
+
+var errUnloaded = errors.New("runtime: the image is unloaded already")
+
+// imageAt returns the image whose text holds addr; nil where none does.
+func (r *Runtime) imageAt(addr uint64) *Image {
+	for _, im := range r.images {
+		for i := range im.text {
+			if t := &im.text[i]; addr-t.Addr < t.Size {
+				return im
+			}
+		}
+	}
+	return nil
+}
+
+// judge returns the judged function that holds addr.
+func (im *Image) judge(addr uint64) (*analyze.Result, bool) {
+	if j := im.judged; j != nil && addr-j.Addr < uint64(len(j.Code)) {
+		return j, true
+	}
+	f, ok := im.analysis.FunctionAt(addr)
+	if !ok {
+		return nil, false
+	}
+	im.judged = im.analysis.Judge(f)
+	return im.judged, im.judged.Err == nil
+}
+
+func deleteFrom[T comparable](list []T, item T) []T {
+	for i := range list {
+		if list[i] == item {
+			return append(list[:i], list[i+1:]...)
+		}
+	}
+	return list
+}

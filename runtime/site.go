@@ -1,0 +1,114 @@
+package runtime
+
+import (
+	"slices"
+
+	"xol/decode"
+	"xol/optcheck"
+	"xol/patch"
+)
+
+// site is a probed instruction: one probe, or an aggregate of several.
+type site struct {
+	addr     uint64
+	inst     decode.Inst
+	image    *Image
+	probes   []*Probe // in the order of registration
+	original []byte   // the text of the region; of the instruction where there is none
+	region   optcheck.Verdict
+	step     piece // the copy with a breakpoint behind it
+	boosted  piece // the copy with a jump back
+	boost    boost
+	armed    bool // a breakpoint or a jump stands
+	gone     bool
+	mayBoost bool
+
+	jump jumpState
+}
+
+// boost is the tristate of the paper.
+type boost int8
+
+const (
+	boostNever   boost = -1
+	boostUnknown boost = 0 // until the first hit
+	boostReady   boost = 1
+)
+
+// jumpState is where a site is on its way from breakpoint to jump and back.
+type jumpState struct {
+	stage  jumpStage
+	detour piece
+	moved  uint64 // address of the moved instructions
+	hits   patch.Hits
+	plan   *patch.Plan
+	next   int // step of the plan
+	queued bool
+	failed bool // there can be no buffer
+	steps  []movedStep
+}
+
+type jumpStage uint8
+
+const (
+	jumpNone jumpStage = iota
+	jumpOptimizing
+	jumpStands
+	jumpUnoptimizing
+)
+
+// piece is a part of the areas for copies; its size is 0 where there is none.
+type piece struct {
+	addr uint64
+	size uint32
+	end  uint32 // bytes to the breakpoint behind a copy
+}
+
+func (p piece) holds(addr uint64) bool { return addr-p.addr < uint64(p.size) }
+
+// stop is the address of the breakpoint behind a copy.
+func (p piece) stop() uint64 { return p.addr + uint64(p.end) }
+
+// enabled reports whether any of the probes wants to be hit.
+func (s *site) enabled() bool {
+	return !s.gone && slices.ContainsFunc(s.probes, func(p *Probe) bool { return p.enabled })
+}
+
+// hasPost reports whether an enabled probe has a handler behind the instruction.
+func (s *site) hasPost() bool {
+	return slices.ContainsFunc(s.probes, func(p *Probe) bool { return p.enabled && p.PostHandler != nil })
+}
+
+func (s *site) redirects() bool {
+	return slices.ContainsFunc(s.probes, func(p *Probe) bool { return p.enabled && p.Redirects })
+}
+
+// counter returns the only enabled probe, if all it wants is to be counted in
+// the guest.
+func (s *site) counter() *Probe {
+	var only *Probe
+	for _, p := range s.probes {
+		if !p.enabled {
+			continue
+		}
+		if only != nil || !p.Counter || p.PreHandler != nil || p.PostHandler != nil {
+			return nil
+		}
+		only = p
+	}
+	return only
+}
+
+// Optimized reports whether the probe's breakpoint is a jump now.
+func (p *Probe) Optimized() bool {
+	return p.site != nil && p.site.jump.stage == jumpStands && p.enabled
+}
+
+// Boosted reports whether the copy of the instruction ends in a jump back.
+func (p *Probe) Boosted() bool { return p.site != nil && p.site.boost == boostReady }
+
+// Enabled reports whether the probe is registered and enabled.
+func (p *Probe) Enabled() bool { return p.enabled }
+
+// Gone reports whether the text of the probe has been unloaded.
+func (p *Probe) Gone() bool { return p.gone }

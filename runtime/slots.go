@@ -1,0 +1,194 @@
+package runtime
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"xol/decode"
+	"xol/relocate"
+)
+
+const (
+	// chunkSize is how much memory the allocator takes at a time, in bytes.
+	chunkSize = 16 * pageSize
+	// grain is what the sizes of pieces are multiples of, in bytes.
+	grain = 8
+)
+
+// allocator hands out memory for copies of code: executable, never writable for
+// the program, and in reach of the text that the copies are of. What is given
+// back is used again.
+type allocator struct {
+	chunks []*chunk // sorted by address
+	free   map[uint32][]uint64
+}
+
+// chunk is a run of pages.
+type chunk struct {
+	addr uint64
+	used uint64 // bytes from the start that have been handed out
+	live map[uint64]*site
+}
+
+// allocate returns a piece for the site; ok is false where there is no room.
+func (r *Runtime) allocate(s *site, size int) (p piece, ok bool) {
+	p.size = uint32(size+grain-1) &^ (grain - 1)
+	if c := r.reuse(s, &p); c != nil {
+		c.live[p.addr] = s
+		return p, true
+	}
+	for _, c := range r.slots.chunks {
+		if c.used+uint64(p.size) <= chunkSize && r.reaches(s.addr, c.addr) {
+			c.take(&p, s)
+			return p, true
+		}
+	}
+	c := r.addChunk(s)
+	if c == nil || uint64(p.size) > chunkSize {
+		return piece{}, false
+	}
+	c.take(&p, s)
+	return p, true
+}
+
+// reuse finds a piece of the size that was given back.
+func (r *Runtime) reuse(s *site, p *piece) *chunk {
+	list := r.slots.free[p.size]
+	for i := len(list) - 1; i >= 0; i-- {
+		c := r.slots.holding(list[i])
+		if c == nil || !r.reaches(s.addr, c.addr) {
+			continue
+		}
+		p.addr = list[i]
+		r.slots.free[p.size] = slices.Delete(list, i, i+1)
+		return c
+	}
+	return nil
+}
+
+func (c *chunk) take(p *piece, s *site) {
+	p.addr = c.addr + c.used
+	c.used += uint64(p.size)
+	c.live[p.addr] = s
+}
+
+// reaches reports whether jumps lead from the text at addr to all of the chunk
+// at another.
+func (r *Runtime) reaches(addr, chunk uint64) bool {
+	_, first := r.isa.JumpTo(addr, chunk)
+	_, last := r.isa.JumpTo(addr, chunk+chunkSize-grain)
+	return first == nil && last == nil
+}
+
+// addChunk maps a chunk behind the text of the site's image, or in front of it.
+func (r *Runtime) addChunk(s *site) *chunk {
+	const tries = 1 << 14
+	lo, hi := s.image.extent()
+	above := (hi + 2*pageSize - 1) &^ (pageSize - 1)
+	below := (lo-pageSize)&^(pageSize-1) - chunkSize
+	for n := range uint64(tries) {
+		for _, addr := range [...]uint64{above + n*chunkSize, below - n*chunkSize} {
+			if r.reaches(s.addr, addr) && r.m.Map(addr, chunkSize, PermRead|PermExec) == nil {
+				c := &chunk{addr: addr, live: map[uint64]*site{}}
+				i, _ := r.slots.find(addr)
+				r.slots.chunks = slices.Insert(r.slots.chunks, i, c)
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// extent returns the addresses that the image's text lies between.
+func (im *Image) extent() (lo, hi uint64) {
+	lo = ^uint64(0)
+	for i := range im.text {
+		lo, hi = min(lo, im.text[i].Addr), max(hi, im.text[i].End())
+	}
+	return lo, hi
+}
+
+// release gives a piece back. Nobody may be in it any more.
+func (r *Runtime) release(p piece) {
+	c := r.slots.holding(p.addr)
+	if c == nil || p.size == 0 {
+		return
+	}
+	delete(c.live, p.addr)
+	if r.slots.free == nil {
+		r.slots.free = map[uint32][]uint64{}
+	}
+	r.slots.free[p.size] = append(r.slots.free[p.size], p.addr)
+}
+
+// find returns the index of the chunk at addr, or of the first one behind it.
+func (a *allocator) find(addr uint64) (int, bool) {
+	return slices.BinarySearchFunc(a.chunks, addr, func(c *chunk, addr uint64) int { return cmp.Compare(c.addr, addr) })
+}
+
+// holding returns the chunk that addr is in; nil where it is in none.
+func (a *allocator) holding(addr uint64) *chunk {
+	i, found := a.find(addr)
+	if !found {
+		i--
+	}
+	if i < 0 || addr-a.chunks[i].addr >= chunkSize {
+		return nil
+	}
+	return a.chunks[i]
+}
+
+// owner returns the site whose copy or detour buffer holds addr; nil where none
+// does.
+func (a *allocator) owner(addr uint64) *site {
+	c := a.holding(addr)
+	if c == nil {
+		return nil
+	}
+	for at := addr &^ (grain - 1); at >= c.addr; at -= grain {
+		s := c.live[at]
+		if s == nil {
+			continue
+		}
+		if s.step.holds(addr) || s.boosted.holds(addr) || s.jump.detour.holds(addr) {
+			return s
+		}
+		break
+	}
+	return nil
+}
+
+var errNoRoom = errors.New("runtime: no room for a copy in reach of the text")
+
+// copyInst fills a new piece with the copy of the site's instruction.
+func (r *Runtime) copyInst(s *site, back relocate.Back) (piece, error) {
+	var plan relocate.Plan
+	opt := relocate.Options{Form: relocate.Slot, Back: back, Kernel: r.opt.Kernel}
+	if err := r.isa.Plan(&plan, []decode.Inst{s.inst}, opt); err != nil {
+		return piece{}, err
+	}
+	p, ok := r.allocate(s, plan.Max)
+	if !ok {
+		return piece{}, errNoRoom
+	}
+	code := r.buffer(int(p.size))
+	n, err := r.isa.Encode(code, &plan, p.addr)
+	if err == nil {
+		err = r.m.Write(p.addr, code[:n])
+	}
+	if err != nil {
+		r.release(p)
+		return piece{}, err
+	}
+	p.end = uint32(n - len(r.isa.Breakpoint(r.opt.Kernel)))
+	return p, nil
+}
+
+// buffer returns n bytes for the use of one caller.
+func (r *Runtime) buffer(n int) []byte {
+	if cap(r.scratch) < n {
+		r.scratch = make([]byte, 2*n)
+	}
+	return r.scratch[:n]
+}

@@ -1,0 +1,85 @@
+package runtime
+
+import "fmt"
+
+// stubs is code of the runtime's own in the guest: what detour buffers call.
+type stubs struct {
+	page       uint64 // 0 where there is none yet
+	hostCall   uint64 // leaves the guest, for handlers in Go
+	behindCall uint64 // where the guest goes on
+	count      uint64 // counts in the guest
+}
+
+func (s *stubs) holds(addr uint64) bool { return s.page != 0 && addr-s.page < pageSize }
+
+// makeStubs puts the stubs near the text of an image, once.
+func (r *Runtime) makeStubs(im *Image) error {
+	if r.stubs.page != 0 {
+		return nil
+	}
+	_, hi := im.extent()
+	page := (hi+pageSize-1)&^(pageSize-1) + pageSize/2&^(pageSize-1)
+	for n := 0; r.m.Map(page, pageSize, PermRead|PermExec) != nil; n++ {
+		if n == 1<<16 {
+			return errNoRoom
+		}
+		page += pageSize
+	}
+	trap := r.isa.Breakpoint(r.opt.Kernel)
+	code := append(append([]byte(nil), trap...), r.isa.ReturnInst()...)
+	const countOffset = 64
+	if len(code) > countOffset {
+		return fmt.Errorf("runtime: a stub of %d bytes", len(code))
+	}
+	if err := r.m.Write(page, code); err != nil {
+		return err
+	}
+	if err := r.m.Write(page+countOffset, r.isa.CountCallback()); err != nil {
+		return err
+	}
+	r.stubs = stubs{page: page, hostCall: page, behindCall: page + uint64(len(trap)), count: page + countOffset}
+	return nil
+}
+
+// counterPages are pages of the guest's memory that hold counts.
+type counterPages struct {
+	pages []uint64
+	free  []uint64
+}
+
+const counterSize = 8
+
+// countersBase is where the first page of counts is, if nothing else is there.
+const countersBase = 0x7c00_0000_0000
+
+// take returns the address of a count that is 0.
+func (c *counterPages) take(r *Runtime) (uint64, error) {
+	if len(c.free) == 0 {
+		page := uint64(countersBase) + uint64(len(c.pages))*pageSize
+		if err := r.m.Map(page, pageSize, PermRead|PermWrite); err != nil {
+			return 0, err
+		}
+		c.pages = append(c.pages, page)
+		for at := page + pageSize; at > page; at -= counterSize {
+			c.free = append(c.free, at-counterSize)
+		}
+	}
+	addr := c.free[len(c.free)-1]
+	c.free = c.free[:len(c.free)-1]
+	return addr, r.m.WriteWord(addr, 0)
+}
+
+// giveBack takes the count of a probe, which keeps its value in Hits.
+func (c *counterPages) giveBack(p *Probe) {
+	c.free = append(c.free, p.counter)
+	p.counter = 0
+}
+
+func (c *counterPages) add(r *Runtime, p *Probe) {
+	v, _ := r.m.ReadWord(p.counter)
+	_ = r.m.WriteWord(p.counter, v+1)
+}
+
+func (c *counterPages) holds(addr uint64) bool {
+	return addr >= countersBase && addr < countersBase+uint64(len(c.pages))*pageSize
+}
