@@ -110,6 +110,9 @@ func kernelOptions(img *image.Image, opt *classify.KernelOptions) classify.Kerne
 		o = *opt
 	}
 	o.Module = img.Kind() == image.KindModule
+	if slots, err := img.Resolve("optinsn_slot"); err == nil && o.OptinsnSlot == 0 {
+		o.OptinsnSlot = slots[0].Addr
+	}
 	return o
 }
 

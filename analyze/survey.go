@@ -18,6 +18,7 @@ type survey struct {
 	// address.
 	unresolved map[uint64][]optcheck.Unresolved
 	data       *place.Index // jump tables in text
+	unread     bool         // tables of the file are damaged
 }
 
 // wantsSurvey reports whether functions are judged by what the whole file tells.
@@ -74,14 +75,12 @@ func (a *Analysis) makeSurvey(ctx context.Context) (*survey, error) {
 	if err != nil {
 		return nil, err
 	}
-	tables, err := a.Image.Landings()
-	if err != nil {
-		return nil, err
-	}
+	tables, unread := a.Image.Landings()
 	s := &survey{
 		landings:   program.Merge(tables, all.Landings),
 		unresolved: a.spread(&all),
 		data:       place.NewIndex(all.Data),
+		unread:     unread != nil,
 	}
 	return s, nil
 }
@@ -139,6 +138,7 @@ func (a *Analysis) optimizable(r *Result, whole *survey) *optcheck.Function {
 		f.Slack = a.slack(&r.Function)
 		f.Landings = whole.landings.Within(r.Addr, r.End()+f.Slack)
 		f.Unresolved = whole.unresolved[r.Function.Addr]
+		f.Unread = whole.unread
 	}
 	return f
 }

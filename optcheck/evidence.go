@@ -157,6 +157,10 @@ func (c *checker) understood(v *Verdict, insts int) bool {
 		c.refuse(v, UnresolvedJump, c.f.Unresolved[0].Addr)
 		return false
 	}
+	if insts > 1 && c.f.Unread {
+		c.refuse(v, UnreadTables, 0)
+		return false
+	}
 	if c.gap >= 0 && c.arch.Align() == 1 {
 		c.refuse(v, Undecodable, c.f.Insts[c.gap].Addr)
 		return false

@@ -40,6 +40,9 @@ type Function struct {
 	// Unresolved are the function's indirect jumps of which it is not known
 	// where they go.
 	Unresolved []Unresolved
+	// Unread says that a part of the file that tells of landings could not be
+	// read.
+	Unread bool
 	// Slack is the number of bytes behind the function that are padding.
 	Slack uint64
 	// Armed are the addresses of other armed probes, sorted.

@@ -40,6 +40,7 @@ const (
 
 	// What is not known or does not fit.
 	UnresolvedJump // region-indirect-jump: the culprit is the jump
+	UnreadTables   // region-unread-tables: tables of the file that tell who lands are damaged
 	Undecodable    // region-undecodable: the culprit is the gap
 	BeyondFunction // region-beyond-function: fewer bytes than the jump has; the culprit is the function's end
 

@@ -114,6 +114,10 @@ var regionRules = optcheck.Rules{
 		Remedy: "probe the instruction behind the endbr64",
 	},
 
+	optcheck.UnreadTables: {
+		ID:     "amd64/region-unread-tables",
+		Reason: "tables of the file that tell where execution may land are damaged, so that it might land behind the first instruction that the jump would replace",
+	},
 	optcheck.UnresolvedJump: {
 		ID:     "amd64/region-indirect-jump",
 		Reason: "it is not known where an indirect jump of the function goes, which might be behind the first instruction that the jump would replace",
