@@ -8,19 +8,17 @@ import (
 // maxCount is more than any compiler's table has.
 const maxCount = 1 << 16
 
-// maxMask is the widest mask in bits that counts as a bound. Wider ones are
-// those of a type, whose other values the program may know not to occur.
-const maxMask = 7
+// maxMask is the widest mask in bits that says anything of a table.
+const maxMask = 8
 
 // origin is a number from which an index was made: the index is its low bits
 // plus a constant.
 type origin struct {
-	// Where the number comes from: instruction at sets register reg or loads
-	// slot; or, where at is negative, ^at is where paths meet.
-	at   int32
-	reg  uint8
-	slot slot
-
+	// Where the number comes from: instruction at sets the location, or, where
+	// at is negative, the location holds it in front of instruction ^at, where
+	// paths meet.
+	at int32
+	location
 	add  uint64
 	bits uint8 // 64 where it is not masked
 }
@@ -43,76 +41,95 @@ func (a *origins) add(x origin) bool {
 	return true
 }
 
-// originsOf goes back from the low bits of register r in front of instruction j
-// over copies, extensions, masks and additions of constants.
-func (t *tracer) originsOf(r uint8, bits uint8, j int) (a origins) {
-	x := origin{bits: bits}
-	for r != noRegister {
-		p, found := t.definition(location{reg: r}, j)
-		x.at, x.reg, x.slot = int32(p), r, slot{}
+// originsOf goes back from behind instruction p over what the low bits of
+// register r were made from: copies, extensions, masks and additions of
+// constants.
+func (t *tracer) originsOf(r, bits uint8, p int) (a origins) {
+	x := origin{location: location{reg: r}, bits: bits}
+	for ok := true; ok; {
+		at, found := t.scan(x.location, p)
+		x.at = int32(at)
 		if !found {
 			x.at = ^x.at
 		}
 		if !a.add(x) || !found {
 			break
 		}
-		r, j = t.source(&x, p), p
-		if r == noRegister && x.slot.width != 0 {
-			if p, found = t.definition(location{noRegister, x.slot}, p); !found {
-				x.at, x.reg = ^int32(p), noRegister
-				a.add(x)
-				break
-			}
-			stored, _ := storeOf(&t.f.Insts[p])
-			x.at, x.reg = int32(p), noRegister
-			if !a.add(x) || stored != x.slot {
-				break
-			}
-			r, j = targetOf(&t.f.Insts[p]), p
+		if x.location, ok = t.source(&x, at); !ok {
+			break
+		}
+		if p = at; x.reg == noRegister {
+			continue // behind the load: it may have changed its own base
+		}
+		if p, _, ok = t.before(at); !ok {
+			x.at = ^int32(at)
+			a.add(x)
 		}
 	}
 	return a
 }
 
-// source returns the register that instruction p makes x from, having corrected
-// x, or sets x.slot where p loads it. Otherwise it returns noRegister.
-func (t *tracer) source(x *origin, p int) uint8 {
+// originsAt is originsOf from in front of instruction j.
+func (t *tracer) originsAt(r, bits uint8, j int) (a origins) {
+	if p, _, ok := t.before(j); ok {
+		return t.originsOf(r, bits, p)
+	}
+	a.add(origin{at: ^int32(j), location: location{reg: r}, bits: bits})
+	return a
+}
+
+// source returns from where instruction p takes what it puts into x, having
+// corrected the other parts of x.
+func (t *tracer) source(x *origin, p int) (from location, ok bool) {
 	inst := &t.f.Insts[p]
 	word := WordOf(inst)
+	rs := location{reg: targetOf(inst)}
 	if OpOf(inst) != OpOther || inst.Len != wordSize {
-		return noRegister
+		return from, false
+	}
+	if x.reg == noRegister {
+		s, stores := storeOf(inst)
+		return rs, stores && s == x.slot
 	}
 	switch word >> 26 {
 	case opADDI:
-		if x.bits < 64 || fieldRA(word) == 0 {
-			return noRegister
-		}
 		x.add += signedField(word)
-		return fieldRA(word)
+		return location{reg: fieldRA(word)}, x.bits >= 64 && fieldRA(word) != 0
 	case opRLWINM, opRotate:
-		if r, ok := rotationOf(inst); ok && r.from == 0 && r.to == 0 {
-			if r.bits < 32 {
-				if x.add != 0 {
-					return noRegister
-				}
-				x.bits = min(x.bits, r.bits)
-			}
-			return targetOf(inst)
+		r, ok := rotationOf(inst)
+		if r.bits < 32 {
+			x.bits = min(x.bits, r.bits)
+			ok = ok && x.add == 0
 		}
+		return rs, ok && r.from == 0 && r.to == 0
 	case opX:
-		switch extendedOp(word) {
-		case xoEXTSW:
-			return targetOf(inst)
-		case xoOR:
-			if targetOf(inst) == fieldRB(word) {
-				return targetOf(inst)
-			}
+		if extendedOp(word) == xoEXTSW || extendedOp(word) == xoOR && rs.reg == fieldRB(word) {
+			return rs, true
 		}
 	}
-	if l, ok := loadOf(inst); ok && !l.indexed && t.inFrame(fieldRA(word)) {
-		x.slot = slot{fieldRA(word), displacementOf(inst), l.width}
+	s, ok := loadedSlot(inst)
+	return location{noRegister, s}, ok
+}
+
+// loadedSlot returns what a load reads, as it can be named behind the load.
+func loadedSlot(inst *decode.Inst) (s slot, ok bool) {
+	f, word := formatOf(inst), WordOf(inst)
+	s.base = fieldRA(word)
+	if l, ok := loadOf(inst); ok {
+		s.width = l.width
+		if l.indexed {
+			s.index = fieldRB(word)
+			return s, s.index != 0
+		}
+		s.disp = displacementOf(inst)
+		return s, true
 	}
-	return noRegister
+	for i := range loads {
+		if s.width = loads[i].width; f.name == loads[i].update {
+			return s, true
+		}
+	}
+	return s, false
 }
 
 // limit returns the greatest value of an index with the origins a that a
@@ -122,7 +139,7 @@ func (a *origins) limit(b *origins, n uint64) (uint64, bool) {
 		x := &a.list[i]
 		for k := range b.list[:b.n] {
 			y := &b.list[k]
-			if x.at == y.at && x.reg == y.reg && x.slot == y.slot && (y.bits >= 64 || y.bits == x.bits) {
+			if x.at == y.at && x.location == y.location && (y.bits >= 64 || y.bits == x.bits) {
 				return n - y.add + x.add, true
 			}
 		}
@@ -131,7 +148,7 @@ func (a *origins) limit(b *origins, n uint64) (uint64, bool) {
 }
 
 // bound fills in how many entries the table has that instruction i uses with
-// the index x: by a mask, or by a comparison on the only way to i.
+// the index x: by a mask, or by comparisons on every way to i.
 func (t *tracer) bound(table *optcheck.Table, i int, x selector) {
 	if x.check != 0 && x.bits <= maxMask {
 		table.Bound, table.Count, table.Check = optcheck.BoundMask, 1<<x.bits, x.check
@@ -139,23 +156,67 @@ func (t *tracer) bound(table *optcheck.Table, i int, x selector) {
 	if x.reg == noRegister {
 		return
 	}
-	a := t.originsOf(x.reg, x.bits, int(x.user))
+	last, taken, ok := t.before(i)
+	if !ok {
+		return
+	}
+	a := t.originsAt(x.reg, x.bits, int(x.user))
+	n, check, found := t.limited(&a, last, taken, 0)
+	if found && n < maxCount && (table.Count == 0 || int(n) < table.Count) {
+		table.Bound, table.Count, table.Check = optcheck.BoundCompare, int(n)+1, check
+	}
+}
+
+// maxMeets is how many times paths may meet between a comparison and a jump.
+const maxMeets = 3
+
+// limited returns the greatest value that a number with the origins a can have
+// behind instruction p, a branch that was taken or not, and the address of the
+// comparison that says so.
+func (t *tracer) limited(a *origins, p int, taken bool, meets int) (n, check uint64, found bool) {
 	var known [8]condition
-	for j := i; ; {
-		p, taken, ok := t.before(j)
-		if !ok {
-			return
-		}
+	for {
 		inst := &t.f.Insts[p]
-		n, found := t.compared(inst, p, &known, &a)
-		if found && n < maxCount && (table.Count == 0 || int(n) < table.Count) {
-			table.Bound, table.Count, table.Check = optcheck.BoundCompare, int(n)+1, inst.Addr
-			return
+		if n, found = t.compared(inst, p, &known, a); found && n < maxCount {
+			return n, inst.Addr, true
 		}
 		forget(&known, writesFields(inst))
 		learn(&known, inst, taken)
-		j = p
+		before, was, ok := t.before(p)
+		if !ok {
+			return t.limitedOnAll(a, p, meets)
+		}
+		p, taken = before, was
 	}
+}
+
+// limitedOnAll is limited where paths meet in front of instruction j: the
+// number must be limited on each of them.
+func (t *tracer) limitedOnAll(a *origins, j, meets int) (most, check uint64, found bool) {
+	i := 0
+	for i < a.n && (a.list[i].at != ^int32(j) || a.list[i].reg == noRegister) {
+		i++
+	}
+	if i == a.n || meets == maxMeets || j == 0 {
+		return 0, 0, false
+	}
+	x, all := a.list[i], true
+	t.eachBefore(j, false, func(p int) {
+		if !all {
+			return
+		}
+		b := t.originsOf(x.reg, x.bits, p)
+		n, at, ok := t.limited(&b, p, p != j-1, meets+1)
+		if n += x.add; all && ok && n < maxCount {
+			most, found = max(most, n), true
+			if check == 0 {
+				check = at
+			}
+			return
+		}
+		all = false
+	})
+	return most, check, found && all
 }
 
 // condition is what the branches behind an instruction say of a field of the
@@ -235,7 +296,7 @@ func (t *tracer) compared(inst *decode.Inst, p int, known *[8]condition, a *orig
 	case c.clear>>crGreater&1 == 0:
 		return 0, false
 	}
-	b := t.originsOf(fieldRA(word), 64, p)
+	b := t.originsAt(fieldRA(word), 64, p)
 	return a.limit(&b, n)
 }
 

@@ -62,8 +62,9 @@ type location struct {
 // register and a displacement. The zero value is none.
 type slot struct {
 	base  uint8
-	disp  uint64
+	index uint8 // another register that is added; 0 where there is none
 	width uint8
+	disp  uint64
 }
 
 // link fills in the lists of branches.
@@ -154,29 +155,43 @@ func (t *tracer) find(w location, j int) value {
 	return t.assigned(w, p)
 }
 
-// definition goes back from instruction j to the one that sets w, as long as
-// there is only one path. It returns where that ends otherwise.
+// definition goes back from in front of instruction j to the one that sets w,
+// as long as there is only one path. It returns where that ends otherwise.
 func (t *tracer) definition(w location, j int) (p int, found bool) {
-	for {
-		p, _, ok := t.before(j)
-		if !ok {
-			return j, false
-		}
-		if t.sets(p, w) {
-			return p, true
-		}
-		j = p
+	p, _, ok := t.before(j)
+	if !ok {
+		return j, false
 	}
+	return t.scan(w, p)
 }
 
-// sets reports whether instruction p changes w.
+// scan is definition from behind instruction p.
+func (t *tracer) scan(w location, p int) (at int, found bool) {
+	for !t.sets(p, w) {
+		before, _, ok := t.before(p)
+		if !ok {
+			return p, false
+		}
+		p = before
+	}
+	return p, true
+}
+
+// sets reports whether instruction p changes w. Outside the frame, every store
+// may.
 func (t *tracer) sets(p int, w location) bool {
 	inst := &t.f.Insts[p]
 	if w.reg != noRegister {
 		return writes(inst, w.reg)
 	}
-	s, ok := storeOf(inst)
-	return ok && s.overlaps(w.slot) || writes(inst, w.base)
+	if writes(inst, w.base) || w.index != 0 && writes(inst, w.index) {
+		return true
+	}
+	if w.index == 0 && t.inFrame(w.base) {
+		s, ok := storeOf(inst)
+		return ok && s.overlaps(w.slot)
+	}
+	return inst.Has(decode.Link) || inst.Flow == decode.FlowSyscall || formatOf(inst).isStore()
 }
 
 // storeOf returns where inst stores; ok is false where it does not, or not
@@ -190,7 +205,7 @@ func storeOf(inst *decode.Inst) (s slot, ok bool) {
 	if !f.isStore() || args[f.args[1]].kind != argDisp {
 		return s, false
 	}
-	s = slot{fieldRA(word), displacementOf(inst), 16}
+	s = slot{base: fieldRA(word), disp: displacementOf(inst), width: 16}
 	for i := range stores {
 		if stores[i].name == f.name {
 			s.width = stores[i].width

@@ -274,13 +274,15 @@ func (t *tracer) loaded(v value, width uint8, signed bool) value {
 }
 
 // loads are the instructions that load a general register, without the letters
-// for prefixed and indexed ones.
+// for prefixed and indexed ones, and those that leave their address in the base
+// register.
 var loads = [...]struct {
-	name   string
-	width  uint8
-	signed bool
+	name, update string
+	width        uint8
+	signed       bool
 }{
-	{"ld", 8, false}, {"lwz", 4, false}, {"lwa", 4, true}, {"lhz", 2, false}, {"lha", 2, true}, {"lbz", 1, false},
+	{"ld", "ldu", 8, false}, {"lwz", "lwzu", 4, false}, {"lwa", "", 4, true},
+	{"lhz", "lhzu", 2, false}, {"lha", "lhau", 2, true}, {"lbz", "lbzu", 1, false},
 }
 
 // load is a load of a general register.
@@ -409,7 +411,7 @@ func (t *tracer) loadResult(p int, l load) value {
 	case l.indexed:
 		return t.loaded(t.sum(t.base(p), t.register(fieldRB(word), p)), l.width, l.signed)
 	case l.width == 8 && t.inFrame(fieldRA(word)):
-		return t.stored(slot{fieldRA(word), displacementOf(inst), l.width}, p)
+		return t.stored(slot{base: fieldRA(word), disp: displacementOf(inst), width: l.width}, p)
 	}
 	return t.loaded(t.base(p).plus(displacementOf(inst)), l.width, l.signed)
 }
