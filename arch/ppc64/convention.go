@@ -7,12 +7,13 @@ const envRegister = 11
 
 var argumentRegisters = []int{R0 + 3, R0 + 4, R0 + 5, R0 + 6, R0 + 7, R0 + 8, R0 + 9, R0 + 10}
 
-// elfV1 has function descriptors.
+// elfV1 has function descriptors. Some big-endian programs follow ELFv2 instead,
+// for which the entry is held as well.
 var elfV1 = machine.Convention{
 	Args:    argumentRegisters,
 	Result:  R0 + 3,
 	Link:    LR,
-	Entry:   -1,
+	Entry:   R0 + entryReg,
 	TOC:     R0 + tocRegister,
 	Env:     R0 + envRegister,
 	RedZone: redZone,

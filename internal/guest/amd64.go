@@ -20,16 +20,10 @@ const (
 )
 
 var amd64Target = target{
-	args:    []int{amd64.RDI, amd64.RSI, amd64.RDX, amd64.RCX, amd64.R8, amd64.R9},
-	result:  amd64.RAX,
-	entry:   -1,
-	link:    -1,
-	redZone: 128,
-	skew:    8,                                 // the return address
-	reset:   map[int]uint64{amd64.FTW: 0xffff}, // no x87 register in use
-	learn:   amd64Learn,
-	trap:    amd64Trap,
-	step:    amd64Step,
+	reset: map[int]uint64{amd64.FTW: 0xffff}, // no x87 register in use
+	learn: amd64Learn,
+	trap:  amd64Trap,
+	step:  amd64Step,
 	test: testCode{
 		code:       "48894608" + "ff5610" + "cc" + "488b07" + "c3", // mov [rsi+8],rax; call [rsi+16]; int3; mov rax,[rdi]; ret
 		called:     "48ffc0" + "c3",                                // inc rax; ret

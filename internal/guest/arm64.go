@@ -21,12 +21,8 @@ const (
 )
 
 var arm64Target = target{
-	args:   []int{arm64.X0, arm64.X0 + 1, arm64.X0 + 2, arm64.X0 + 3, arm64.X0 + 4, arm64.X0 + 5, arm64.X0 + 6, arm64.X0 + 7},
-	result: arm64.X0,
-	entry:  -1,
-	link:   arm64.X0 + 30,
-	trap:   arm64Trap,
-	step:   func(*CPU, bool) error { return ErrNoStep },
+	trap: arm64Trap,
+	step: func(*CPU, bool) error { return ErrNoStep },
 	test: testCode{
 		// str x2,[x1,#8]; ldr x3,[x1,#16]; mov x4,x30; blr x3; brk #0; ldr x2,[x0]; ret x4
 		code:       "220400f9" + "230840f9" + "e4031eaa" + "60003fd6" + "000020d4" + "020040f9" + "80005fd6",

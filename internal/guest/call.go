@@ -10,17 +10,6 @@ import (
 
 // target is what is true of one ISA only.
 type target struct {
-	args   []int // registers of the integer arguments
-	result int
-	entry  int // register that holds the function's address, negative where none does
-	link   int // register of the return address, negative where it is on the stack
-	toc    int // registers of a descriptor's contents; 0 where there are none
-	env    int
-
-	redZone uint64 // bytes below the stack pointer that the caller may use
-	frame   uint64 // bytes above it that belong to the called function
-	skew    uint64 // what the stack pointer is off its alignment of 16, at entry
-
 	// reset holds values that registers have at the start, besides those that
 	// the File says are always set.
 	reset map[int]uint64
@@ -48,26 +37,26 @@ var targets = map[string]target{
 // pointer: a call in the midst of something else disturbs nothing but the
 // registers.
 func (c *CPU) Call(f runtime.Function, args ...uint64) error {
-	t := &c.m.target
-	if len(args) > len(t.args) {
-		return fmt.Errorf("guest: %d arguments, want %d at most", len(args), len(t.args))
+	k := c.m.convention
+	if len(args) > len(k.Args) {
+		return fmt.Errorf("guest: %d arguments, want %d at most", len(args), len(k.Args))
 	}
 	for i, v := range args {
-		c.SetReg(t.args[i], v)
+		c.SetReg(k.Args[i], v)
 	}
-	sp := (c.Reg(c.m.File.SP)-t.redZone-t.frame)&^15 - t.skew
-	if t.link >= 0 {
-		c.SetReg(t.link, ExitAddress)
+	sp := (c.Reg(c.m.File.SP)-k.RedZone-k.Frame)&^15 - k.Skew
+	if k.Link >= 0 {
+		c.SetReg(k.Link, ExitAddress)
 	} else if err := c.m.WriteWord(sp, ExitAddress); err != nil {
 		return err
 	}
 	c.SetReg(c.m.File.SP, sp)
-	if t.entry >= 0 {
-		c.SetReg(t.entry, f.Entry)
+	if k.Entry >= 0 {
+		c.SetReg(k.Entry, f.Entry)
 	}
-	if f.TOC != 0 {
-		c.SetReg(t.toc, f.TOC)
-		c.SetReg(t.env, f.Env)
+	if k.TOC >= 0 && f.TOC != 0 {
+		c.SetReg(k.TOC, f.TOC)
+		c.SetReg(k.Env, f.Env)
 	}
 	c.engine.Jumped(ExitAddress)
 	c.SetPC(f.Entry)
@@ -76,7 +65,7 @@ func (c *CPU) Call(f runtime.Function, args ...uint64) error {
 }
 
 // Result returns what a function that has returned returned.
-func (c *CPU) Result() uint64 { return c.Reg(c.m.target.result) }
+func (c *CPU) Result() uint64 { return c.Reg(c.m.convention.Result) }
 
 // CallAndRun calls f, runs this CPU alone until it returns, and returns the
 // result. Any other event, or the end of the budget, is an *UnexpectedError.

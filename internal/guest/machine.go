@@ -48,11 +48,12 @@ type Machine struct {
 	Order binary.ByteOrder // of data
 	CPUs  []*CPU
 
-	opt    Options
-	model  emulator.Model
-	target target
-	memory memory
-	random *rand.PCG
+	opt        Options
+	model      emulator.Model
+	target     target
+	convention *machine.Convention
+	memory     memory
+	random     *rand.PCG
 }
 
 const (
@@ -85,7 +86,7 @@ func Open(opt Options) (*Machine, error) {
 	if m.model, err = emulator.ModelOf(opt.ISA.Name(), m.File); err != nil {
 		return nil, err
 	}
-	m.target = targets[opt.ISA.Name()]
+	m.target, m.convention = targets[opt.ISA.Name()], opt.ISA.Convention()
 	if err := m.start(); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}

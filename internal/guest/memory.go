@@ -3,8 +3,10 @@
 package guest
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"golang.org/x/sys/unix"
 
@@ -234,14 +236,23 @@ func (m *Machine) Perm(addr uint64) runtime.Perm {
 func (m *Machine) ReadWord(addr uint64) (uint64, error) {
 	var b [8]byte
 	err := m.Read(b[:], addr)
-	return m.Order.Uint64(b[:]), err
+	return m.swap(binary.LittleEndian.Uint64(b[:])), err
 }
 
 // WriteWord sets the 8-byte word at addr, in the guest's byte order.
 func (m *Machine) WriteWord(addr, value uint64) error {
 	var b [8]byte
-	m.Order.PutUint64(b[:], value)
+	binary.LittleEndian.PutUint64(b[:], m.swap(value))
 	return m.Write(addr, b[:])
+}
+
+// swap makes a little-endian number one of the guest's byte order. Through
+// Order, the bytes would have to be on the heap.
+func (m *Machine) swap(v uint64) uint64 {
+	if m.Order == binary.ByteOrder(binary.BigEndian) {
+		return bits.ReverseBytes64(v)
+	}
+	return v
 }
 
 // permOf is the permission that an access needs.

@@ -21,19 +21,8 @@ const (
 const msrSE = 1 << 10
 
 var ppc64Target = target{
-	args: []int{
-		ppc64.R0 + 3, ppc64.R0 + 4, ppc64.R0 + 5, ppc64.R0 + 6,
-		ppc64.R0 + 7, ppc64.R0 + 8, ppc64.R0 + 9, ppc64.R0 + 10,
-	},
-	result:  ppc64.R0 + 3,
-	entry:   ppc64.R0 + 12,
-	link:    ppc64.LR,
-	toc:     ppc64.R0 + 2,
-	env:     ppc64.R0 + 11,
-	redZone: 512, // the largest of the kernels' [ELFv2 ABI, 2.2.3.4]
-	frame:   112, // of ELFv1, with room for parameters; that of ELFv2 is smaller
-	trap:    ppc64TrapEvent,
-	step:    ppc64Step,
+	trap: ppc64TrapEvent,
+	step: ppc64Step,
 	test: testCode{
 		// std r5,8(r4); ld r6,16(r4); mflr r7; mtctr r6; bctrl; trap; ld r5,0(r3); mtlr r7; blr
 		code: "f8a40008" + "e8c40010" + "7ce802a6" + "7cc903a6" + "4e800421" + "7fe00008" +
