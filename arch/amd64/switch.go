@@ -47,20 +47,19 @@ func (ISA) IndirectJump(f *classify.Func, i int, mem optcheck.Memory) optcheck.J
 	if j.Kind == optcheck.JumpUnresolved && e.alwaysPointer() {
 		return optcheck.Jump{Kind: optcheck.JumpPointer}
 	}
-	if t := &j.Table; j.Kind == optcheck.JumpTable && t.Width == 8 && t.Base == 0 && t.Bound != optcheck.BoundCompare && !leadsInto(f, t.Addr, mem) {
+	if j.Kind == optcheck.JumpTable && holdsFunctions(f, &j.Table, mem) {
 		return optcheck.Jump{Kind: optcheck.JumpPointer}
 	}
 	return j
 }
 
-// leadsInto reports whether the address in memory at a place is in f, as far as
-// that is known.
-func leadsInto(f *classify.Func, at uint64, mem optcheck.Memory) bool {
-	if mem == nil {
-		return true
+// holdsFunctions reports whether a table is one of function pointers.
+func holdsFunctions(f *classify.Func, t *optcheck.Table, mem optcheck.Memory) bool {
+	if mem == nil || t.Width != 8 || t.Base != 0 || t.Bound == optcheck.BoundCompare {
+		return false
 	}
-	target, ok := mem.Pointer(at)
-	return ok && target-f.Addr < uint64(len(f.Code))
+	target, ok := mem.Pointer(t.Addr)
+	return !ok || target-f.Addr >= uint64(len(f.Code))
 }
 
 // readsPointer recognises an operand in memory that is not in a table that an
@@ -77,8 +76,10 @@ func readsPointer(inst *decode.Inst) bool {
 // outcome is what is known of an indirect jump from one way to it, or several.
 type outcome struct {
 	optcheck.Jump
-	decides int // the step from which on execution may come from elsewhere without a change
-	checks  int // likewise, for the bound
+	// The steps from which on execution may come from elsewhere without a
+	// change: of what is known without the next two, of the bound, and of the
+	// table's address.
+	decides, checks, sets int
 }
 
 func unresolved(what string) outcome {
@@ -91,7 +92,7 @@ func (e *evaluation) explore(from int) outcome {
 	e.reset()
 	e.ways++
 	o := e.judge()
-	end := max(o.decides, o.checks)
+	end := max(o.decides, o.checks, o.sets)
 	if o.Kind == optcheck.JumpUnresolved || end <= from {
 		return o
 	}
@@ -119,23 +120,30 @@ func (e *evaluation) explore(from int) outcome {
 // merge adds what is known from a path that joins at step s. What a pointer may
 // lead to is known without it.
 func (o *outcome) merge(p outcome, s int) {
-	table, pointer := o.Kind == optcheck.JumpTable, p.Kind == optcheck.JumpPointer
-	same := table && p.Kind == o.Kind && sameTable(&o.Table, &p.Table)
 	switch {
-	case same && p.Table.Bound != optcheck.BoundNone && o.Table.Bound != optcheck.BoundNone:
-		if p.Table.Count > o.Table.Count {
-			o.Table = p.Table
-		}
-	case table && (same || s >= o.decides):
-		o.Table.Bound, o.Table.Count, o.Table.Check = optcheck.BoundNone, 0, 0
-		o.checks = 0
-	case pointer, o.Kind == optcheck.JumpUnresolved:
-	case o.Kind == optcheck.JumpPointer:
+	case o.Kind == optcheck.JumpPointer && p.Kind != optcheck.JumpPointer:
 		o.Jump = p.Jump
+	case o.Kind != optcheck.JumpTable:
+	case p.Kind == optcheck.JumpTable && !sameTable(&o.Table, &p.Table):
+		*o = unresolved(whatDifferent)
+	case s >= max(o.decides, o.checks):
+	case p.Kind == optcheck.JumpTable:
+		o.widen(&p.Table)
+	case s >= o.decides:
+		o.widen(&optcheck.Table{})
 	case p.Kind == optcheck.JumpUnresolved:
 		*o = unresolved(p.What)
-	default:
-		*o = unresolved(whatDifferent)
+	}
+}
+
+// widen takes the weaker bound.
+func (o *outcome) widen(t *optcheck.Table) {
+	none := t.Bound == optcheck.BoundNone
+	if none || o.Table.Bound != optcheck.BoundNone && t.Count > o.Table.Count {
+		o.Table.Bound, o.Table.Count, o.Table.Check = t.Bound, t.Count, t.Check
+	}
+	if none {
+		o.checks = 0
 	}
 }
 
@@ -150,6 +158,9 @@ func (e *evaluation) judge() outcome {
 		target = e.register(d.rmRegister(), 64, 0)
 	} else {
 		target = e.load(64, e.address(0), 0)
+	}
+	if e.full {
+		return unresolved(whatManyValues)
 	}
 	if o, ok := e.table(target); ok {
 		return o
@@ -244,6 +255,7 @@ func (e *evaluation) entry(id nodeID, rest value) (o outcome, ok bool) {
 		return o, false
 	}
 	o = outcome{Jump: optcheck.Jump{Kind: optcheck.JumpTable}, decides: int(n.step)}
+	o.sets = e.settled(&n, max(int(rest.at), int(n.from)))
 	o.Table = optcheck.Table{Addr: addr.k, Base: base, Width: n.width / 8, Signed: signed && n.width < 64}
 	switch index.scale {
 	case 0:
@@ -290,8 +302,32 @@ func (e *evaluation) findBase(n *node) {
 	}
 }
 
+// settled returns the step from which on it is settled by which table the jump
+// goes: that of the load n, if nothing joins between it and the step set that
+// sets the addresses, or all that joins leaves the same one in the register.
+func (e *evaluation) settled(n *node, set int) int {
+	var joins joinList
+	load := int(n.step)
+	if set <= load || e.joins(&joins, load, set) && joins.n == 0 {
+		return load
+	}
+	m, ok := operandAddress(e.inst(load))
+	if !ok {
+		return set
+	}
+	r := e.around()
+	for _, reg := range [...]byte{m.base, m.index} {
+		if reg != noRegister {
+			if k, found := r.constant(reg, e.index[load]-int32(r.first), maxCopies); found && k == n.of.k {
+				return load
+			}
+		}
+	}
+	return set
+}
+
 // around returns the flow around the jump.
-func (e *evaluation) around() *reach {
+func (e *evaluation) around() *codeFlow {
 	e.flow.start(e.insts, int(e.index[0]))
 	return &e.flow
 }

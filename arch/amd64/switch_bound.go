@@ -61,7 +61,7 @@ const (
 // condition returns the condition under which the path goes over a branch.
 func (e *evaluation) condition(s int) (cond byte, ok bool) {
 	inst := e.inst(s)
-	if branchKindOf(inst) != kindCond {
+	if branchKindOf(inst) != kindCond || inst.Target == inst.Next() {
 		return 0, false
 	}
 	cond = DetailOf(inst).Opcode() & 15
@@ -106,9 +106,10 @@ func (e *evaluation) limited(c int, cond byte, index nodeID) (r indexRange, ok b
 		return r, false
 	}
 	q.value = e.whole(q.value)
+	q.value.at = 0
 	id, single := q.value.single()
-	if !single || cond >= condLess && e.bits(id) >= q.width {
-		return r, false // it may be negative
+	if !single || count == 0 || cond >= condLess && e.bits(id) >= q.width {
+		return r, false // a signed comparison says nothing of a number that may be negative
 	}
 	r = indexRange{bound: optcheck.BoundCompare, count: count, step: c}
 	return r, e.applies(&r, q, id, index)
@@ -138,7 +139,8 @@ func (e *evaluation) concerns(c int, index nodeID) bool {
 }
 
 // applies reports whether a comparison of the node id tells about the index,
-// and shifts the range where they differ by a number.
+// and shifts the range where they differ by a number. Where 32 bits are compared
+// and 64 used, the others are taken to be 0: a compiler knows that they are.
 func (e *evaluation) applies(r *indexRange, q comparison, id, index nodeID) bool {
 	n := &e.nodes[index]
 	switch {
@@ -237,4 +239,7 @@ var flagKeepers = [...]opcodeRange{
 	{Map0F, 0xb6, 0xb7}, {Map0F, 0xbe, 0xbf}, {Map0F, 0xc8, 0xcf}, {Map0F, 0xd6, 0xd6},
 }
 
-func keepsFlags(inst *decode.Inst) bool { return DetailOf(inst).in(flagKeepers[:]) }
+func keepsFlags(inst *decode.Inst) bool {
+	d := DetailOf(inst)
+	return d.Encoding() <= EncREX2 && d.in(flagKeepers[:])
+}

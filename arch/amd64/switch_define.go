@@ -84,7 +84,7 @@ func (e *evaluation) result(o *operation) (value, bool) {
 	case op == 0x98: // cltq and its like
 		return e.extended(e.register(RAX, o.width/2, o.step), o.width/2, true), true
 	case op&^7 == 0xb8, op == 0xc7: // mov
-		return constant(immediate(o.inst)), true
+		return value{k: immediate(o.inst), at: int16(o.step)}, true
 	case op&^1 == 0xc0, op&^1 == 0xd0:
 		return e.shifted(o)
 	case op&^1 == 0xfe:

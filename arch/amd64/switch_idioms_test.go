@@ -49,6 +49,8 @@ func TestIdioms(t *testing.T) {
 		"code":        unresolved("its target is computed from the address of code and a number"),
 		"arithmetic":  unresolved("its target is computed by other instructions than those of a switch"),
 		"unknown":     unresolved("its target comes from a table whose address is not known"),
+		"parted":      unresolved("its target is found in a different way from where else execution comes"),
+		"joined":      table(relative, optcheck.BoundMask, 4),
 		"pointers":    pointer,
 		"argument":    pointer,
 		"method":      pointer,

@@ -12,6 +12,8 @@ const (
 	joinWindow = 2048
 	// maxScans is how often they are.
 	maxScans = 40
+	// maxPaddingRun is how many nops in front of an instruction may be padding.
+	maxPaddingRun = 16
 )
 
 // path is a way to an indirect jump, backwards: step 0 is the jump, step 1 the
@@ -140,7 +142,7 @@ func isBranch(inst *decode.Inst) bool {
 // fallsInto reports whether instruction i may be executed behind the one in
 // front of it, which is not so if that is padding.
 func fallsInto(insts []decode.Inst, i int) bool {
-	for k := i - 1; k >= 0; k-- {
+	for k := i - 1; k >= max(i-maxPaddingRun, 0); k-- {
 		if !isPadding(&insts[k]) {
 			return fallsThrough(&insts[k])
 		}

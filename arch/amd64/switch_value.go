@@ -8,6 +8,7 @@ type value struct {
 	k       uint64
 	terms   [2]term // by node; those in use come first
 	address bool    // k is the address of something
+	at      int16   // step that k comes from, the one furthest away; 0 in nodes
 }
 
 // term is a multiple of a node; scale 0 means that there is none.
@@ -24,6 +25,7 @@ type node struct {
 	step  int16  // of the path: where the node was made; 0 where that makes no difference
 	k     uint64 // nodeOffset: summand, nodeAnd: mask, nodeShift: count
 	of    value  // nodeLoad: the address
+	from  int16  // nodeLoad: the step that the number in the address comes from
 }
 
 type nodeID uint8
@@ -55,7 +57,7 @@ type evaluation struct {
 	ways     int    // that were looked at
 	base     nodeID // node that is known to be baseAddr; 0 for none
 	baseAddr uint64
-	flow     reach
+	flow     codeFlow
 	full     bool // there were more nodes than there is place for
 }
 
@@ -73,6 +75,7 @@ func constant(k uint64) value { return value{k: k} }
 // leaf returns the value of the node n, which is entered unless there is one
 // like it.
 func (e *evaluation) leaf(n node) value {
+	n.of.at = 0
 	for i := 1; i < e.count; i++ {
 		if e.nodes[i] == n {
 			return value{terms: [2]term{{1, nodeID(i)}}}
@@ -123,7 +126,7 @@ func (e *evaluation) whole(v value) value {
 // plus returns the sum, unless it has too many terms.
 func (v value) plus(w value) (value, bool) {
 	v.k += w.k
-	v.address = v.address || w.address
+	v.address, v.at = v.address || w.address, max(v.at, w.at)
 	for _, t := range w.terms {
 		var ok bool
 		if v, ok = v.with(t); !ok {
@@ -238,7 +241,9 @@ func (e *evaluation) address(s int) value {
 		return e.made(noRegister, s)
 	}
 	v := constant(m.disp)
-	v.address = e.inst(s).PCRel.Kind != decode.PCRelNone
+	if v.address = e.inst(s).PCRel.Kind != decode.PCRelNone; v.address {
+		v.at = int16(s)
+	}
 	if m.index != noRegister {
 		index := e.register(m.index, 64, s)
 		if _, known := index.isConstant(); known && m.scale > 1 {
@@ -259,10 +264,11 @@ func (e *evaluation) load(width uint8, addr value, s int) value {
 	if v, ok := e.stored(width, addr, s); ok {
 		return v
 	}
-	n := node{op: nodeLoad, width: width, step: int16(s), of: addr}
+	n := node{op: nodeLoad, width: width, step: int16(s), of: addr, from: addr.at}
+	n.of.at = 0
 	for i := 1; i < e.count; i++ {
 		known := &e.nodes[i]
-		if known.op == nodeLoad && known.width == width && known.of == addr && e.unchanged(addr, int(known.step), s) {
+		if known.op == nodeLoad && known.width == width && known.of == n.of && e.unchanged(addr, int(known.step), s) {
 			return value{terms: [2]term{{1, nodeID(i)}}}
 		}
 	}

@@ -331,6 +331,40 @@ either_table:
 	targets different
 	relative different
 
+# Two tables, one load.
+	function parted
+	cmp $3, %edi
+	ja 4f
+	lea parted_table(%rip), %rdx
+	test %esi, %esi
+	je 5f
+	lea parted_table+8(%rip), %rdx
+5:	mov %edi, %eax
+	movslq (%rdx,%rax,4), %rax
+	add %rdx, %rax
+	jmp *%rax
+	targets parted
+	relative parted
+
+# The same table, wherever execution comes from.
+	function joined
+	cmp $3, %edi
+	ja 4f
+	lea joined_table(%rip), %rdx
+	test %esi, %esi
+	je 5f
+	call absolute
+	mov %eax, %edi
+	and $3, %edi
+joined_check = . - 3
+	lea joined_table(%rip), %rdx
+5:	mov %edi, %eax
+	movslq (%rdx,%rax,4), %rax
+	add %rdx, %rax
+	jmp *%rax
+	targets joined
+	relative joined
+
 # Two tables of whole addresses.
 	function pointers
 	cmp $1, %edi

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// reachWindow is how many instructions on each side of the jump are
+	// flowWindow is how many instructions on each side of the jump are
 	// searched for what sets a register far away.
-	reachWindow = 2048
+	flowWindow = 2048
 	// maxEdges is the number of branches among them that are kept.
 	maxEdges = 1024
 	// maxCopies is how many copies of a register are followed.
@@ -23,9 +23,9 @@ const (
 // edge is a direct branch between two instructions.
 type edge struct{ to, from int32 }
 
-// reach is the flow among the instructions around a jump. The zero value is that
+// codeFlow is the flow among the instructions around a jump. The zero value is that
 // around none.
-type reach struct {
+type codeFlow struct {
 	insts  []decode.Inst  // of the window
 	first  int            // index of its first one in the function
 	edges  [maxEdges]edge // by to
@@ -34,11 +34,11 @@ type reach struct {
 }
 
 // start finds the branches around a jump, unless that has been done.
-func (r *reach) start(insts []decode.Inst, jump int) {
+func (r *codeFlow) start(insts []decode.Inst, jump int) {
 	if r.insts != nil {
 		return
 	}
-	lo, hi := max(jump-reachWindow, 0), min(jump+reachWindow, len(insts))
+	lo, hi := max(jump-flowWindow, 0), min(jump+flowWindow, len(insts))
 	r.insts, r.first, r.visits = insts[lo:hi], lo, maxVisits
 	n := 0
 	first, end := r.insts[0].Addr, r.insts[len(r.insts)-1].Next()
@@ -57,7 +57,7 @@ func (r *reach) start(insts []decode.Inst, jump int) {
 }
 
 // into returns the branches to an instruction.
-func (r *reach) into(i int32) []edge {
+func (r *codeFlow) into(i int32) []edge {
 	at := sort.Search(r.n, func(k int) bool { return r.edges[k].to >= i })
 	end := at
 	for end < r.n && r.edges[end].to == i {
@@ -68,8 +68,8 @@ func (r *reach) into(i int32) []edge {
 
 // visit is a walk backwards over all ways to an instruction.
 type visit struct {
-	*reach
-	seen [2 * reachWindow / 64]uint64
+	*codeFlow
+	seen [2 * flowWindow / 64]uint64
 	work [maxEdges + 2]int32
 	n    int
 	// indirect is set when the indirect jumps have been on the list.
@@ -125,17 +125,17 @@ func (v *visit) definition(reg byte) int32 {
 // if every definition that reaches it says the same. Ways on which there is
 // none are left out: the register is not used there. Only if there is none on
 // any way are the indirect jumps ways, too.
-func (r *reach) constant(reg byte, i int32, copies int) (k uint64, found bool) {
-	k, found, ok := r.agreed(&visit{reach: r, indirect: true}, reg, i, copies)
+func (r *codeFlow) constant(reg byte, i int32, copies int) (k uint64, found bool) {
+	k, found, ok := r.agreed(&visit{codeFlow: r, indirect: true}, reg, i, copies)
 	if !found && ok {
-		k, found, ok = r.agreed(&visit{reach: r}, reg, i, copies)
+		k, found, ok = r.agreed(&visit{codeFlow: r}, reg, i, copies)
 	}
 	return k, found && ok
 }
 
 // agreed returns the address that all definitions on the ways of v agree upon;
 // ok is false if they do not.
-func (r *reach) agreed(v *visit, reg byte, i int32, copies int) (k uint64, found, ok bool) {
+func (r *codeFlow) agreed(v *visit, reg byte, i int32, copies int) (k uint64, found, ok bool) {
 	v.enter(i)
 	for at := v.definition(reg); at >= 0; at = v.definition(reg) {
 		inst := &r.insts[at]
@@ -158,8 +158,8 @@ func (r *reach) agreed(v *visit, reg byte, i int32, copies int) (k uint64, found
 // register a whole address as it was found: in memory, in another register or
 // in an instruction. Where it is not known how execution comes to some place,
 // that is taken for the start of a function, and the register for an argument.
-func (r *reach) pointer(reg byte, i int32, copies int) bool {
-	v := visit{reach: r, indirect: true}
+func (r *codeFlow) pointer(reg byte, i int32, copies int) bool {
+	v := visit{codeFlow: r, indirect: true}
 	v.enter(i)
 	for at := v.definition(reg); at >= 0; at = v.definition(reg) {
 		inst := &r.insts[at]
@@ -204,7 +204,7 @@ func setsConstant(inst *decode.Inst) bool {
 }
 
 // assigned returns the address that an instruction puts into its register.
-func (r *reach) assigned(i int32, copies int) (uint64, bool) {
+func (r *codeFlow) assigned(i int32, copies int) (uint64, bool) {
 	inst := &r.insts[i]
 	d := DetailOf(inst)
 	op := d.Opcode()
@@ -225,7 +225,7 @@ func (r *reach) assigned(i int32, copies int) (uint64, bool) {
 
 // spilled returns the address in a place of the stack frame, if all that is
 // stored there in the window is the same.
-func (r *reach) spilled(load *decode.Inst, copies int) (k uint64, found bool) {
+func (r *codeFlow) spilled(load *decode.Inst, copies int) (k uint64, found bool) {
 	place, ok := operandAddress(load)
 	if !ok || place.base != RSP && place.base != RBP || place.index != noRegister {
 		return 0, false
