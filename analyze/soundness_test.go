@@ -103,7 +103,7 @@ func (f *fileRegions) addLandings(t *testing.T, a *analyze.Analysis, r *analyze.
 	if len(r.Unresolved) > 0 || len(r.Insts) == 0 {
 		return
 	}
-	known, err := a.Landings(r)
+	flow, err := a.Flow(r)
 	if err != nil {
 		t.Error(err)
 		return
@@ -111,7 +111,7 @@ func (f *fileRegions) addLandings(t *testing.T, a *analyze.Analysis, r *analyze.
 	start := r.Insts[0].Addr
 	f.functions = append(f.functions, freeRegion{start, r.Insts[len(r.Insts)-1].Next() - start})
 	f.known = append(f.known, start)
-	for _, l := range known {
+	for _, l := range flow.Landings {
 		f.known = append(f.known, l.Addr)
 	}
 }

@@ -166,12 +166,19 @@ func (a *Analysis) slack(f *image.Function) uint64 {
 	return limit - f.End()
 }
 
-// Landings returns who can land where in a judged function, one for each
-// address, sorted.
-func (a *Analysis) Landings(r *Result) (place.Landings, error) {
+// Flow is the control flow of a judged function.
+type Flow struct {
+	Landings place.Landings // who can land where, one for each address, sorted
+	Blocks   []optcheck.Block
+}
+
+// Flow returns the control flow of a judged function, as far as the whole file
+// tells.
+func (a *Analysis) Flow(r *Result) (*Flow, error) {
 	whole, err := a.surveyed(context.Background())
 	if err != nil {
 		return nil, err
 	}
-	return optcheck.Landings(nil, a.optimizable(r, whole), new(optcheck.Scratch)), nil
+	f, s := a.optimizable(r, whole), new(optcheck.Scratch)
+	return &Flow{optcheck.Landings(nil, f, s), optcheck.Blocks(f, s)}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"xol/decode"
 	"xol/detour"
 	"xol/image"
+	"xol/optcheck"
 	"xol/place"
 )
 
@@ -19,6 +20,7 @@ type region struct {
 	insts    []decode.Inst
 	dead     uint64         // bytes at the end that nobody executes
 	landings place.Landings // in [start, end)
+	block    string         // the basic block, and where it leads
 	detour   *detourBuffer  // nil where the breakpoint stays
 }
 
@@ -45,11 +47,12 @@ func (e *explanation) findRegion() (*region, error) {
 	}
 	r := &region{answer: chosen, start: chosen.target(e.addr)}
 	r.take()
-	all, err := chosen.file.Landings(chosen.result)
+	flow, err := chosen.file.Flow(chosen.result)
 	if err != nil {
 		return nil, err
 	}
-	r.landings = all.Within(r.start, r.end)
+	r.landings = flow.Landings.Within(r.start, r.end)
+	r.block = r.blockOf(flow.Blocks)
 	if chosen.jump.OK() {
 		r.detour, err = r.plan()
 	}
@@ -105,6 +108,9 @@ func (r *region) write(t *table) {
 	t.end()
 	r.picture(t)
 	r.lands(t)
+	t.left(len(gap), "", plain)
+	t.left(0, r.block, plain)
+	t.end()
 	if r.detour != nil {
 		r.detour.write(t, r.answer.file)
 	}
@@ -171,6 +177,44 @@ func (r *region) lands(t *table) {
 		}
 		row(text, st)
 	}
+}
+
+// exitPhrases say how a block leaves its function.
+var exitPhrases = [...]struct {
+	exit optcheck.Exits
+	text string
+}{
+	{optcheck.ExitReturn, "returns"},
+	{optcheck.ExitTail, "jumps out of the function"},
+	{optcheck.ExitPointer, "jumps to a pointer"},
+	{optcheck.ExitUnresolved, "jumps to an address that is not known"},
+	{optcheck.ExitFall, "runs on behind the function"},
+	{optcheck.ExitStop, "traps or halts"},
+}
+
+// blockOf describes the basic block that the probe is in.
+func (r *region) blockOf(blocks []optcheck.Block) string {
+	insts, base := r.answer.result.Insts, r.answer.result.Function.Addr
+	i, _ := decode.Find(insts, r.start)
+	for _, b := range blocks {
+		if i < b.From || i >= b.To {
+			continue
+		}
+		var next, ways []string
+		for _, n := range b.Next {
+			next = append(next, fmt.Sprintf("+%#x", insts[blocks[n].From].Addr-base))
+		}
+		if len(next) > 0 {
+			ways = []string{"goes on at " + strings.Join(next, ", ")}
+		}
+		for _, e := range exitPhrases {
+			if b.Exits&e.exit != 0 {
+				ways = append(ways, e.text)
+			}
+		}
+		return fmt.Sprintf("basic block +%#x to +%#x: %s", insts[b.From].Addr-base, insts[b.To-1].Next()-base, strings.Join(ways, "; "))
+	}
+	return ""
 }
 
 // landingPhrases say who lands.
@@ -247,6 +291,7 @@ type (
 		Addr     address       `json:"addr"`
 		Len      int           `json:"len"`
 		Insts    []int         `json:"insts"` // their lengths
+		Block    string        `json:"block"`
 		Landings []landingJSON `json:"landings"`
 		Detour   *detourJSON   `json:"detour,omitempty"`
 	}
@@ -268,7 +313,7 @@ type (
 )
 
 func (r *region) json() *regionJSON {
-	j := &regionJSON{Profile: r.answer.profile(), Addr: address(r.start), Len: int(r.end - r.start), Landings: []landingJSON{}}
+	j := &regionJSON{Profile: r.answer.profile(), Addr: address(r.start), Len: int(r.end - r.start), Block: r.block, Landings: []landingJSON{}}
 	for i := range r.insts {
 		j.Insts = append(j.Insts, int(r.insts[i].Len))
 	}
