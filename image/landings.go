@@ -132,7 +132,7 @@ func (l *landings) data(p *pointers) error {
 	}
 	buf := make([]byte, blockSize)
 	for _, i := range l.im.byAddr {
-		if s := &l.im.sections[i]; l.im.holdsWords(s) && !holds(l.describing, s.addr) {
+		if s := &l.im.sections[i]; holdsWords(s) && !holds(l.describing, s.addr) {
 			if err := l.words(s, p, buf); err != nil {
 				return err
 			}
@@ -142,11 +142,12 @@ func (l *landings) data(p *pointers) error {
 }
 
 // holdsWords reports whether a section may hold addresses that no relocation
-// speaks of. Only where there are no sections is there data among the text.
-func (im *Image) holdsWords(s *section) bool {
+// speaks of. Text may, too: between its instructions, of which hardly any look
+// like an address.
+func holdsWords(s *section) bool {
 	switch s.typ {
 	case elf.SHT_PROGBITS, elf.SHT_INIT_ARRAY, elf.SHT_FINI_ARRAY, elf.SHT_PREINIT_ARRAY:
-		return !s.exec() || !im.hasSections()
+		return true
 	}
 	return false
 }
