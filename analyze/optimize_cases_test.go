@@ -2,6 +2,7 @@ package analyze_test
 
 import (
 	"bufio"
+	"bytes"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -351,4 +352,120 @@ func ruleIDs(t *testing.T, path string) (ids []string) {
 		return true
 	})
 	return ids
+}
+
+// checkVerdicts judges all of a file and returns what is wrong with a verdict,
+// whatever the file holds. An error of the file itself is none of these.
+func checkVerdicts(img *image.Image, profile string) error {
+	a, err := analyze.New(img, analyze.Options{Profile: profile, Optimize: true})
+	if err != nil {
+		return nil
+	}
+	for _, f := range a.Functions() {
+		r := a.Judge(f)
+		if r.Err != nil {
+			continue
+		}
+		if len(r.Optimize) != len(r.Insts) {
+			return fmt.Errorf("%s: %d verdicts on %d instructions", f.Name, len(r.Optimize), len(r.Insts))
+		}
+		for i := range r.Optimize {
+			if what := wrongVerdict(r, i, uint64(a.ISA.JumpLen())); what != "" {
+				return fmt.Errorf("%s+%#x: %s: %+v", f.Name, r.Insts[i].Addr-f.Addr, what, r.Optimize[i])
+			}
+		}
+	}
+	return nil
+}
+
+func wrongVerdict(r *analyze.Result, i int, jump uint64) string {
+	v := &r.Optimize[i]
+	switch {
+	case v.OK() && v.Rule != nil:
+		return "both allowed and refused"
+	case v.OK() && !r.Verdicts[i].OK():
+		return "allowed where no probe may be"
+	case v.OK() && (v.Moved == 0 || v.Moved > v.Region || uint64(v.Region) < jump):
+		return "a region that is none"
+	case v.Rule != nil && (v.Rule.ID == "" || v.Rule.Reason == ""):
+		return "a refusal without a reason"
+	case !v.OK() && v.Rule == nil && r.Verdicts[i].OK():
+		return "no answer"
+	}
+	return ""
+}
+
+var jumpProfiles = []string{classify.ISA, classify.Linux612, classify.Uprobe612}
+
+// caseFileNames returns the names of the files that the tables speak of.
+func caseFileNames(t testing.TB) (names []string) {
+	t.Helper()
+	for _, table := range caseTables {
+		for _, isa := range table.isas {
+			found, err := filepath.Glob(filepath.Join(caseDir, "*."+isa))
+			if err != nil || len(found) == 0 {
+				t.Fatalf("no files for %s: %v", isa, err)
+			}
+			names = append(names, found...)
+		}
+	}
+	return names
+}
+
+// TestOverlappingSections lays each section of a file over each other one.
+func TestOverlappingSections(t *testing.T) {
+	for _, name := range caseFileNames(t) {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := elf.NewFile(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		table := file.ByteOrder.Uint64(data[0x28:]) // e_shoff
+		for i := range file.Sections {
+			for j := range file.Sections {
+				if file.Sections[i].Flags&file.Sections[j].Flags&elf.SHF_ALLOC == 0 {
+					continue
+				}
+				const headerSize, addrAt = 64, 16
+				changed := slices.Clone(data)
+				at := table + uint64(i)*headerSize + addrAt
+				file.ByteOrder.PutUint64(changed[at:], file.Sections[j].Addr+1)
+				for _, profile := range jumpProfiles {
+					if err := judgeBytes(changed, profile); err != nil {
+						t.Errorf("%s, section %d over %d, %s: %v", name, i, j, profile, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+func judgeBytes(data []byte, profile string) error {
+	img, err := image.Open(bytes.NewReader(data), int64(len(data)), image.Options{})
+	if err != nil {
+		return nil
+	}
+	defer img.Close()
+	return checkVerdicts(img, profile)
+}
+
+// FuzzJumps judges any file.
+func FuzzJumps(f *testing.F) {
+	for _, name := range caseFileNames(f) {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for i := range jumpProfiles {
+			f.Add(data, uint8(i))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte, profile uint8) {
+		if err := judgeBytes(data, jumpProfiles[int(profile)%len(jumpProfiles)]); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -102,7 +102,7 @@ func (r *reference) verdict(i int) (v optcheck.Verdict) {
 			return v
 		}
 	}
-	if insts[i].Has(decode.LandingPad) || members > 1 && len(r.f.Unresolved) > 0 || r.isa.Align() == 1 && r.hasGap() {
+	if insts[i].Has(decode.LandingPad) || members > 1 && (len(r.f.Unresolved) > 0 || r.f.Unread) || r.isa.Align() == 1 && r.hasGap() {
 		return v
 	}
 	return optcheck.Verdict{Region: uint8(size), Moved: uint8(moved)}
@@ -237,6 +237,7 @@ func evidence(r *rand.Rand, isa arch.ISA, code []byte, addr uint64) *optcheck.Fu
 		of.Armed = append(of.Armed, at())
 	}
 	slices.Sort(of.Armed)
+	of.Unread = r.IntN(6) == 0
 	if r.IntN(6) == 0 {
 		of.Unresolved = []optcheck.Unresolved{{Addr: addr, What: "why"}}
 	}

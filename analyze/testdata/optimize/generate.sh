@@ -17,6 +17,9 @@ build program.amd64 $tools -n "-Ttext=0x401000 -e 0x401001" program.amd64.s
 build pie.amd64 $tools -n "-pie --no-dynamic-linker -Ttext=0x1000 -e start" pie.amd64.s
 build far.amd64 $tools -n "-Ttext=0x7f0000000000 -e plain" far.amd64.s
 build kernel.amd64 $tools -n "-Ttext=0xffffffff81000000 -e start_kernel" kernel.amd64.s
+build damaged.amd64 $tools -n "-e plain" damaged.amd64.s
+build broken.amd64 $tools -n "-Ttext=0x401000 -e start" broken.amd64.s
+build tables.amd64 $tools -n "-Ttext=0xffffffff81000000 -e start_kernel" tables.amd64.s
 $tools-strip -o stripped.amd64 pie.amd64
 
 tools=aarch64-linux-gnu

@@ -482,6 +482,20 @@ begin personality
 	ret
 end personality
 
+# A pointer that stands in the text.
+begin pointed_from_text
+	push	%rbx			# 0
+	mov	%rdi, %rbx		# 1
+	pop	%rbx			# 4
+	ret				# 5
+end pointed_from_text
+begin jumps_from_text
+	mov	1f(%rip), %rax		# 0
+	jmp	*%rax			# 7
+	.balign	8
+1:	.quad	pointed_from_text + 1	# 16
+end jumps_from_text
+
 	.section .gcc_except_table, "a"
 .Lhandlers:
 	.byte	0xff			# landing pads count from the function's start
