@@ -306,9 +306,10 @@ func (e *evaluation) stored(width uint8, addr value, s int) (v value, ok bool) {
 	return v, false
 }
 
-// isStore recognises mov to memory.
+// isStore recognises mov to memory, but of ah and its like.
 func isStore(d Detail) bool {
-	return d.Map() == MapOneByte && d.Opcode()&^1 == 0x88 && d.Encoding() <= EncREX2
+	return d.Map() == MapOneByte && d.Opcode()&^1 == 0x88 && d.Encoding() <= EncREX2 &&
+		(d.Opcode() == 0x89 || !d.highByte())
 }
 
 // onStack reports whether an address is that of the stack or frame pointer, which
