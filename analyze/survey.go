@@ -2,8 +2,8 @@ package analyze
 
 import (
 	"context"
-	"maps"
 	"slices"
+	"strings"
 
 	"xol/classify"
 	"xol/image"
@@ -104,32 +104,43 @@ func (a *Analysis) executable() []image.Function {
 }
 
 // spread returns the unresolved jumps by the functions that they may go to:
-// their own, and a piece that is jumped into from there (a function's cold
-// part).
+// their own, and its parts that stand elsewhere.
 func (a *Analysis) spread(all *optcheck.Findings) map[uint64][]optcheck.Unresolved {
 	reached := map[uint64][]optcheck.Unresolved{}
+	named := map[string][]optcheck.Unresolved{}
 	for _, u := range all.Unresolved {
 		if f, ok := a.FunctionAt(u.Addr); ok {
 			reached[f.Addr] = append(reached[f.Addr], u)
+			named[f.Name] = append(named[f.Name], u)
 		}
 	}
 	if len(reached) == 0 {
 		return nil
 	}
-	pieces := map[uint64][]optcheck.Unresolved{}
-	for _, l := range all.Landings {
-		if l.Kind != place.LandBranch {
-			continue
-		}
+	parts := map[uint64][]optcheck.Unresolved{}
+	for _, l := range all.Parts {
 		from, _ := a.FunctionAt(l.From)
-		to, ok := a.FunctionAt(l.Addr)
-		if ok && len(reached[from.Addr]) > 0 && len(reached[to.Addr]) == 0 {
-			pieces[to.Addr] = reached[from.Addr]
+		if to, ok := a.FunctionAt(l.Addr); ok {
+			parts[to.Addr] = reached[from.Addr]
 		}
 	}
-	maps.Copy(reached, pieces)
+	for i := range a.functions {
+		f := &a.functions[i]
+		if name, _, cold := strings.Cut(f.Name, coldSuffix); cold && len(named[name]) > 0 {
+			parts[f.Addr] = named[name]
+		}
+	}
+	for addr, jumps := range parts {
+		if len(reached[addr]) == 0 {
+			reached[addr] = jumps
+		}
+	}
 	return reached
 }
+
+// coldSuffix is what compilers add to a function's name for the part that is
+// seldom executed.
+const coldSuffix = ".cold"
 
 // optimizable returns r as an Optimizer is asked about it.
 func (a *Analysis) optimizable(r *Result, whole *survey) *optcheck.Function {

@@ -31,8 +31,11 @@ type Findings struct {
 	Landings   place.Landings // in the order they were found
 	Data       place.Marks    // jump tables in text
 	Unresolved []Unresolved
-	Tables     int // jump tables that were read
-	Pointers   int // indirect jumps to a whole pointer
+	// Parts are branches from functions with unresolved jumps to what may be a
+	// part of the function that stands elsewhere.
+	Parts    place.Landings
+	Tables   int // jump tables that were read
+	Pointers int // indirect jumps to a whole pointer
 }
 
 // Add adds what o has found.
@@ -40,12 +43,14 @@ func (f *Findings) Add(o *Findings) {
 	f.Landings = append(f.Landings, o.Landings...)
 	f.Data = append(f.Data, o.Data...)
 	f.Unresolved = append(f.Unresolved, o.Unresolved...)
+	f.Parts = append(f.Parts, o.Parts...)
 	f.Tables += o.Tables
 	f.Pointers += o.Pointers
 }
 
 // Survey adds what the instructions of f tell. It needs O(n).
 func (p *Program) Survey(f *classify.Func, out *Findings) {
+	unresolved := len(out.Unresolved)
 	for i := range f.Insts {
 		inst := &f.Insts[i]
 		switch inst.Flow {
@@ -64,6 +69,23 @@ func (p *Program) Survey(f *classify.Func, out *Findings) {
 			if addr, ok := p.Arch.FormsAddress(inst); ok {
 				p.add(out, place.Landing{Addr: addr, From: inst.Addr, Kind: place.LandTaken})
 			}
+		}
+	}
+	if len(out.Unresolved) > unresolved {
+		p.addParts(f, out)
+	}
+}
+
+// addParts keeps where f branches to outside of itself. A jump to the start of
+// a function is taken for a tail call.
+func (p *Program) addParts(f *classify.Func, out *Findings) {
+	for i := range f.Insts {
+		inst := &f.Insts[i]
+		target, ok := inst.BranchTarget()
+		switch {
+		case !ok || target-f.Addr < uint64(len(f.Code)):
+		case inst.Flow == decode.FlowJumpIf, inst.Flow == decode.FlowJump && p.Starts.inside(target):
+			out.Parts = append(out.Parts, place.Landing{Addr: target, From: inst.Addr, Kind: place.LandBranch})
 		}
 	}
 }

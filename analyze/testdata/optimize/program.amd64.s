@@ -496,6 +496,98 @@ begin jumps_from_text
 1:	.quad	pointed_from_text + 1	# 16
 end jumps_from_text
 
+begin transaction
+	push	%rbx			# 0
+	mov	%rdi, %rbx		# 1
+1:	pop	%rbx			# 4
+	ret				# 5
+end transaction
+begin begins
+	xbegin	transaction + 4		# 0
+	ret				# 6
+end begins
+
+begin taken_long
+	push	%rbx			# 0
+	mov	%rdi, %rbx		# 1
+	pop	%rbx			# 4
+	ret				# 5
+end taken_long
+begin taker_long
+	movabs	$taken_long + 1, %rdi	# 0
+	ret				# 10
+end taker_long
+begin taken_stored
+	push	%rbx			# 0
+	mov	%rdi, %rbx		# 1
+	pop	%rbx			# 4
+	ret				# 5
+end taken_stored
+begin taker_stored
+	movq	$taken_stored + 1, (%rdi)	# 0
+	ret				# 7
+end taker_stored
+
+# The table's addresses have 4 bytes.
+begin switch_narrow
+	cmp	$2, %edi		# 0
+	ja	3f			# 3
+	mov	%edi, %edi		# 5
+	mov	table_narrow(, %rdi, 4), %eax	# 7
+	jmp	*%rax			# 14
+.Lnarrow_0:
+	xor	%eax, %eax		# 16
+.Lnarrow_1:
+	inc	%eax			# 18
+.Lnarrow_2:
+	mov	$7, %eax		# 20
+3:	ret				# 25
+end switch_narrow
+
+# The instruction's own address comes from a call.
+begin pops
+	call	1f			# 0
+1:	pop	%rax			# 5
+	add	$9, %rax		# 6
+	jmp	*%rax			# 10
+	nop				# 12
+	nop				# 13
+	xor	%eax, %eax		# 14
+	xor	%edx, %edx		# 16
+	ret				# 18
+end pops
+
+# Parts of a function with a computed jump: one that nothing else leads to, one
+# that a branch leads to, and a function that it calls at its end.
+begin parted
+	test	%edi, %edi		# 0
+	jz	part			# 2
+	js	1f			# 8
+	imul	$6, %rdi, %rdi		# 10
+	lea	parted.cold(%rdi), %rax	# 14
+	jmp	*%rax			# 21
+1:	jmp	no_part			# 23
+end parted
+begin parted.cold
+	push	%rbx			# 0
+	mov	%rdi, %rbx		# 1
+	pop	%rbx			# 4
+	ret				# 5
+end parted.cold
+	.skip	128, 0x90
+begin part
+	push	%rbx			# 0
+	mov	%rdi, %rbx		# 1
+	pop	%rbx			# 4
+	ret				# 5
+end part
+begin no_part
+	push	%rbx			# 0
+	mov	%rdi, %rbx		# 1
+	pop	%rbx			# 4
+	ret				# 5
+end no_part
+
 	.section .gcc_except_table, "a"
 .Lhandlers:
 	.byte	0xff			# landing pads count from the function's start
@@ -518,6 +610,9 @@ table_bounded:
 	.long	.Lbounded_0 - table_bounded, .Lbounded_1 - table_bounded, .Lbounded_2 - table_bounded
 table_cold:
 	.long	.Lcold_0 - table_cold, .Lcold_1 - table_cold
+
+table_narrow:
+	.long	.Lnarrow_0, .Lnarrow_1, .Lnarrow_2
 
 	.data
 	.p2align 3
