@@ -207,10 +207,9 @@ func (t *tracer) limitedOnAll(a *origins, j, meets int) (most, check uint64, fou
 		}
 		b := t.originsOf(x.reg, x.bits, p)
 		n, at, ok := t.limited(&b, p, p != j-1, meets+1)
-		if n += x.add; all && ok && n < maxCount {
-			most, found = max(most, n), true
-			if check == 0 {
-				check = at
+		if n += x.add; ok && n < maxCount {
+			if !found || n > most {
+				most, check, found = n, at, true
 			}
 			return
 		}

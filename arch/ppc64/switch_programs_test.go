@@ -58,7 +58,7 @@ func TestPrograms(t *testing.T) {
 			if err != nil {
 				t.Skip(err)
 			}
-			p, _ := openProgram(t, file)
+			p := openProgram(t, file)
 			n := p.count(t)
 			t.Logf("%s: %v, bounds of tables: %v", path, n.kinds, n.bounds)
 			t.Logf("%d functions with a table or an unresolved jump, %d of them with an unresolved one", n.tables, n.unknown)

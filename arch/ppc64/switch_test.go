@@ -21,35 +21,23 @@ import (
 	"xol/optcheck"
 )
 
-// program is an ELF file as a TOCMemory.
-type program struct {
-	*image.Image
-	toc uint64
-}
+// program is an ELF file, a TOCMemory.
+type program struct{ *image.Image }
 
-func (p *program) TOC() (uint64, bool) { return p.toc, p.toc != 0 }
+var _ TOCMemory = program{}
 
 func (p *program) isa() ISA {
 	return ISA{LittleEndian: p.ByteOrder() == binary.ByteOrder(binary.LittleEndian)}
 }
 
-// openProgram opens an ELF file. Linkers put the TOC pointer 32 KiB behind the
-// start of the table.
-func openProgram(tb testing.TB, file []byte) (*program, *elf.File) {
+// openProgram opens an ELF file.
+func openProgram(tb testing.TB, file []byte) *program {
 	tb.Helper()
 	im, err := image.Open(bytes.NewReader(file), int64(len(file)), image.Options{})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	f, err := elf.NewFile(bytes.NewReader(file))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p := &program{Image: im}
-	if s := f.Section(".got"); s != nil {
-		p.toc = s.Addr + 0x8000
-	}
-	return p, f
+	return &program{im}
 }
 
 // function returns the size bytes at addr.
@@ -136,8 +124,11 @@ func newFixture(tb testing.TB, name string) (*fixture, map[string]uint64) {
 	tb.Helper()
 	file := unzipped(tb, filepath.Join("testdata", "switch", name+".so.gz"))
 	x := &fixture{name: name, functions: make(map[string]*classify.Func), tables: make(map[string][]expectedTable)}
-	var f *elf.File
-	x.program, f = openProgram(tb, file)
+	x.program = openProgram(tb, file)
+	f, err := elf.NewFile(bytes.NewReader(file))
+	if err != nil {
+		tb.Fatal(err)
+	}
 	list, err := f.Symbols()
 	if err != nil {
 		tb.Fatal(err)

@@ -10,7 +10,7 @@ import (
 
 // Limits of one search.
 const (
-	maxTraced  = 1 << 20 // instructions of the function
+	maxTraced  = 1 << 18 // instructions of the function
 	maxSteps   = 1 << 17 // instructions looked at on the way back
 	maxNesting = 64      // registers that depend on one another
 	maxStarts  = 1 << 10 // places where paths meet, on the way to one register
