@@ -5,11 +5,13 @@
 # make lint   gofmt, go vet, staticcheck
 # make race   every test under the race detector (needs a C compiler)
 # make fuzz   every fuzz target for FUZZTIME each
+# make soak   probes everywhere, with SEEDS schedules for each program and mode
 # make bench  every benchmark
 
 GO       ?= go
 FUZZTIME ?= 60s
 BENCH    ?= .
+SEEDS    ?= 100
 
 # What make run looks at.
 PROGRAM  ?= /bin/bash
@@ -23,7 +25,7 @@ ifneq ($(TAGS),)
 export CGO_ENABLED ?= 1
 endif
 
-.PHONY: run build test race lint fuzz bench clean
+.PHONY: run build test race lint fuzz soak bench clean
 
 run: build
 	bin/xol analyze $(PROGRAM) | tail -n 24
@@ -58,6 +60,13 @@ fuzz: | toolchain
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
 		done; \
 	done
+
+# All that the test says is left in .cache/soak.txt.
+soak: | toolchain
+	@mkdir -p .cache
+	$(GO) test -tags "$(TAGS)" -run '^TestEverywhere$$' -timeout 24h -v ./runtime -seeds $(SEEDS) > .cache/soak.txt || \
+		{ grep -v '^===\|--- PASS' .cache/soak.txt; exit 1; }
+	@grep 'runs,' .cache/soak.txt
 
 bench: | toolchain
 	$(GO) test -tags "$(TAGS)" -run '^$$' -bench '$(BENCH)' -benchmem ./...
