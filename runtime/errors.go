@@ -91,7 +91,7 @@ type FaultError struct {
 func (e *FaultError) Error() string {
 	who := "instruction"
 	if e.InHandler {
-		who = "handler of the probe"
+		who = "handler"
 	}
 	return fmt.Sprintf("runtime: CPU %d: %s at %#x: %v of the page at %#x", e.CPU, who, e.Addr, e.Access, e.Page)
 }

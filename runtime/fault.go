@@ -3,8 +3,9 @@ package runtime
 import "slices"
 
 // fault handles a fault of the program. One of a probed instruction is first
-// shown to the probes' fault handlers, then continues where the exception table
-// says, then ends the run: with the registers as they were in front of the
+// shown to the probes' fault handlers, one of a function that a handler calls to
+// that of the handler's probe. Then it continues where the exception table says,
+// then ends the run: with the registers as they were in front of the
 // instruction.
 func (r *Runtime) fault(cpu int, ev Event) error {
 	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
@@ -20,7 +21,10 @@ func (r *Runtime) fault(cpu int, ev Event) error {
 	if s != nil {
 		addr = r.originalOf(s, pc)
 	}
-	f := Fault{Addr: addr, Page: ev.Page, Access: ev.Access}
+	f := Fault{Addr: addr, Page: ev.Page, Access: ev.Access, InHandler: s == nil && c.running != nil}
+	if f.InHandler && r.ask(cpu, c.running, &f) {
+		return nil
+	}
 	if s != nil && r.handleFault(cpu, s, &f) {
 		return r.retry(cpu, s, pc)
 	}
@@ -37,14 +41,16 @@ func (r *Runtime) fault(cpu int, ev Event) error {
 
 // handleFault asks the fault handlers of a site.
 func (r *Runtime) handleFault(cpu int, s *site, f *Fault) bool {
-	regs := r.m.CPU(cpu)
-	return slices.ContainsFunc(snapshot(s.probes), func(p *Probe) bool {
-		if !p.enabled || p.FaultHandler == nil {
-			return false
-		}
-		c := Context{Probe: p, CPU: cpu, r: r, Regs: Regs{r: r, cpu: regs, ip: f.Addr}}
-		return p.FaultHandler(&c, f)
-	})
+	return slices.ContainsFunc(snapshot(s.probes), func(p *Probe) bool { return p.enabled && r.ask(cpu, p, f) })
+}
+
+// ask calls the fault handler of a probe, where it has one.
+func (r *Runtime) ask(cpu int, p *Probe, f *Fault) bool {
+	if p.FaultHandler == nil {
+		return false
+	}
+	c := Context{Probe: p, CPU: cpu, r: r, Regs: Regs{r: r, cpu: r.m.CPU(cpu), ip: f.Addr}}
+	return p.FaultHandler(&c, f)
 }
 
 // retry executes the instruction of a fault that has been handled once more.

@@ -93,10 +93,10 @@ func (c *Context) access(try func() error) error {
 
 // Fault is an access to memory that is not there, or must not be accessed so.
 type Fault struct {
-	Addr      uint64 // of the instruction, in its original place; for a handler that of its probe
+	Addr      uint64 // of the instruction, in its original place; for an access of a handler that of its probe
 	Page      uint64 // the page that was accessed
 	Access    Access
-	InHandler bool
+	InHandler bool // a handler's access, or that of a function it calls
 }
 
 // Regs are the registers of a hit, as struct pt_regs of Linux has them. They
