@@ -7,6 +7,15 @@ type Registers interface {
 	SetReg(i int, v uint64)
 }
 
+// WideRegisters are Registers that show all of what is 16 bytes wide.
+type WideRegisters interface {
+	Registers
+	// Wide returns the low and the high half of register i, as they stand in a
+	// State.
+	Wide(i int) (low, high uint64)
+	SetWide(i int, low, high uint64)
+}
+
 // Memory is what a program reads and writes. An error says that there is none
 // at the address, or not for that.
 type Memory interface {

@@ -60,6 +60,19 @@ func (c *CPU) Reg(i int) uint64 { return c.File.Word(c.State, i) }
 // SetReg sets the low 64 bits of a register.
 func (c *CPU) SetReg(i int, v uint64) { c.File.SetWord(c.State, i, v) }
 
+// Wide returns both halves of a register of 16 bytes.
+func (c *CPU) Wide(i int) (low, high uint64) {
+	b := c.File.Bytes(c.State, i)
+	return binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+}
+
+// SetWide sets them.
+func (c *CPU) SetWide(i int, low, high uint64) {
+	b := c.File.Bytes(c.State, i)
+	binary.LittleEndian.PutUint64(b, low)
+	binary.LittleEndian.PutUint64(b[8:], high)
+}
+
 // ErrLimit says that there is no memory at an address.
 var ErrLimit = errors.New("no memory there")
 
