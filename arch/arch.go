@@ -18,6 +18,7 @@ import (
 	"xol/optcheck"
 	"xol/patch"
 	"xol/relocate"
+	"xol/usdt"
 )
 
 // ISA is all that the other packages ask of an instruction set architecture.
@@ -38,6 +39,7 @@ type ISA interface {
 	relocate.Relocator
 	detour.Builder
 	patch.Patcher
+	usdt.Syntax
 	// Registers returns the register file that user code sees.
 	Registers() *machine.File
 	// UndefinedFlags returns the bits of the flags register that the

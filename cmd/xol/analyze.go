@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 type analyzeOptions struct {
 	patterns        []string // of functions
 	insns           bool
+	markers         bool
 	symbols         string
 	cpus            int
 	noOptimize      bool
@@ -44,14 +46,24 @@ Output formats:
   jsonl  a line for each function ("kind":"function"), then a line "kind":"totals" for each FILE
   csv    a line for each function, no totals
 With --insns json is an array, and json, jsonl and csv have rows of instructions
-and nothing else; the field file says which FILE where there are several.`,
+and nothing else; the field file says which FILE where there are several.
+
+With --markers nothing is judged: there is a row for every static marker (USDT
+probe) of the files, with its arguments as the file has them.`,
 		Example: `  xol analyze /bin/bash
+  xol analyze --markers /usr/bin/python3
   xol analyze --func 'vfs_*' --insns -o jsonl vmlinux
   xol analyze --symbols System.map --func @names.txt vmlinuz`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if opt.cpus < 0 {
 				return usageError(cmd, fmt.Errorf("%d is no number of CPUs (--cpus)", opt.cpus))
+			}
+			if opt.markers {
+				if opt.insns || len(opt.patterns) > 0 {
+					return usageError(cmd, errors.New("--markers goes neither with --insns nor with --func"))
+				}
+				return a.markers(&opt, files)
 			}
 			return a.analyze(&opt, files)
 		},
@@ -60,6 +72,7 @@ and nothing else; the field file says which FILE where there are several.`,
 	flags := cmd.Flags()
 	flags.StringArrayVar(&opt.patterns, "func", nil, "only functions whose name matches `GLOB`; @FILE has one name or glob per line; repeatable")
 	flags.BoolVar(&opt.insns, "insns", false, "a row for every instruction")
+	flags.BoolVar(&opt.markers, "markers", false, "list the static markers (USDT probes) instead")
 	flags.StringVar(&opt.symbols, "symbols", "", "take the symbols from a System.map or kallsyms `FILE`")
 	flags.IntVar(&opt.cpus, "cpus", 0, "use `N` CPUs (default all)")
 	flags.BoolVar(&opt.noOptimize, "no-optimize", false, "leave out whether breakpoints may become jumps, which takes as long as all the rest")

@@ -22,5 +22,11 @@ build kernel.elf x86_64-linux-gnu "" "-e start_kernel -Ttext=0xffffffff81000000"
 build arm64.elf aarch64-linux-gnu "" "-e main" arm64.s
 build ppc64le.elf powerpc64le-linux-gnu "-mpower10" "-e main" ppc64.s
 build ppc64.elf powerpc64-linux-gnu "-mpower10" "-e main" ppc64.s
+build markers-amd64.elf x86_64-linux-gnu "" "-e main" markers-amd64.s
+build markers-moved.elf x86_64-linux-gnu "--defsym MOVED=0x10000" "-e main" markers-amd64.s
+build markers-arm64.elf aarch64-linux-gnu "" "-e main" markers-arm64.s
+build markers-ppc64.elf powerpc64-linux-gnu "-mregnames" "-e main" markers-ppc64.s
+build markers-ppc64le.elf powerpc64le-linux-gnu "-mregnames" "-e main" markers-ppc64.s
+x86_64-linux-gnu-as -o markers-object.o markers-amd64.s
 x86_64-linux-gnu-strip -o stripped.elf amd64.elf
-chmod 644 ./*.elf
+chmod 644 ./*.elf ./*.o
