@@ -62,6 +62,9 @@ type ISA interface {
 	// ReturnInst returns the bytes of the instruction that returns from a
 	// function.
 	ReturnInst() []byte
+	// TrampolinePrefix returns what stands in front of the return instruction
+	// that functions with return probes return to.
+	TrampolinePrefix() []byte
 	// CountCallback returns code that a detour buffer may call: it adds 1 to
 	// the 8-byte word that its first argument points to, atomically.
 	CountCallback() []byte

@@ -49,7 +49,7 @@ func (r *Runtime) ask(cpu int, p *Probe, f *Fault) bool {
 	if p.FaultHandler == nil {
 		return false
 	}
-	c := Context{Probe: p, CPU: cpu, r: r, Regs: Regs{r: r, cpu: r.m.CPU(cpu), ip: f.Addr}}
+	c := Context{Probe: p, CPU: cpu, r: r, Regs: Regs{r: r, number: cpu, cpu: r.m.CPU(cpu), ip: f.Addr}}
 	return p.FaultHandler(&c, f)
 }
 

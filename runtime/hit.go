@@ -116,7 +116,7 @@ func (r *Runtime) breakpoint(cpu int, s *site) error {
 		return r.reenter(cpu, s)
 	}
 	r.enter(cpu, HitActive, s)
-	context := Context{CPU: cpu, r: r, Regs: Regs{r: r, cpu: regs, ip: s.addr}}
+	context := Context{CPU: cpu, r: r, Regs: Regs{r: r, number: cpu, cpu: regs, ip: s.addr}}
 	redirected := r.runPre(&context, s)
 	if redirected {
 		r.observe(Transition{CPU: cpu, Addr: s.addr, Status: HitActive, Way: WayRedirect})
@@ -257,7 +257,7 @@ func (r *Runtime) complete(cpu int) error {
 
 func (r *Runtime) runPost(cpu int, s *site) {
 	regs := r.m.CPU(cpu)
-	c := Context{CPU: cpu, r: r, Regs: Regs{r: r, cpu: regs, ip: regs.Reg(r.file.PC)}}
+	c := Context{CPU: cpu, r: r, Regs: Regs{r: r, number: cpu, cpu: regs, ip: regs.Reg(r.file.PC)}}
 	running := &r.cpus[cpu].running
 	for _, p := range snapshot(s.probes) {
 		if p.enabled && p.PostHandler != nil && p.site == s {
@@ -310,7 +310,7 @@ func (r *Runtime) jumped(cpu int) error {
 	}
 	r.cpus[cpu].current = hit{HitActive, s}
 	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: HitActive, Jump: true})
-	context := Context{CPU: cpu, r: r, Regs: Regs{r: r, cpu: regs, frame: frame, ip: s.addr}}
+	context := Context{CPU: cpu, r: r, Regs: Regs{r: r, number: cpu, cpu: regs, frame: frame, ip: s.addr}}
 	r.runPre(&context, s)
 	r.leave(cpu)
 	return nil

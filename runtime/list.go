@@ -12,7 +12,9 @@ import (
 func (r *Runtime) Probes() []*Probe {
 	sites := make([]*site, 0, len(r.sites)+len(r.gone))
 	for _, s := range r.sites {
-		sites = append(sites, s)
+		if !s.internal {
+			sites = append(sites, s)
+		}
 	}
 	sites = append(sites, r.gone...)
 	slices.SortStableFunc(sites, func(a, b *site) int { return cmp.Compare(a.addr, b.addr) })
@@ -45,7 +47,11 @@ func (r *Runtime) List(w io.Writer) error {
 				flags += f.name
 			}
 		}
-		if _, err := fmt.Fprintf(w, "%016x  k  %s    %s\n", s.addr, s.name(), flags); err != nil {
+		kind := 'k'
+		if p.owner != nil {
+			kind = 'r'
+		}
+		if _, err := fmt.Fprintf(w, "%016x  %c  %s    %s\n", s.addr, kind, s.name(), flags); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,9 @@ type garbage struct {
 func (r *Runtime) SetOptimization(on bool) {
 	r.optimizer.on = on
 	for _, s := range r.sites {
-		r.optimizer.consider(r, s)
+		if !s.internal {
+			r.optimizer.consider(r, s)
+		}
 	}
 }
 

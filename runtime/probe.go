@@ -36,7 +36,8 @@ type Probe struct {
 	Disabled bool
 
 	site    *site
-	counter uint64 // address of the count
+	owner   *ReturnProbe // whose entry this is
+	counter uint64       // address of the count
 	hits    uint64
 	missed  uint64
 	enabled bool
@@ -103,11 +104,12 @@ type Fault struct {
 // are read and written in the CPU or, once the probe is optimized, in the frame
 // that the detour buffer saved.
 type Regs struct {
-	r     *Runtime
-	cpu   CPU
-	frame uint64 // address; 0: in the CPU
-	ip    uint64
-	moved bool // the instruction pointer was set
+	r      *Runtime
+	number int // of the CPU
+	cpu    CPU
+	frame  uint64 // address; 0: in the CPU
+	ip     uint64
+	moved  bool // the instruction pointer was set
 }
 
 // Get returns a register by its name: rax, x0, r3, nip. The instruction pointer
@@ -168,11 +170,8 @@ func (g *Regs) SetReturnValue(v uint64) { g.set(g.r.convention.Result, v) }
 // ReturnAddress returns where a function at whose entry the probe is returns
 // to; 0 where the stack cannot be read.
 func (g *Regs) ReturnAddress() uint64 {
-	if link := g.r.convention.Link; link >= 0 {
-		return g.get(link)
-	}
-	v, _ := g.r.m.ReadWord(g.SP())
-	return v
+	addr, _ := g.r.realReturn(g.r.returns.tasks[g.number], g.SP(), g.returnAddress())
+	return addr
 }
 
 func (g *Regs) get(i int) uint64 {

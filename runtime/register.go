@@ -114,6 +114,9 @@ func (r *Runtime) SetArmed(on bool) error {
 	r.armed = on
 	var errs []error
 	for _, s := range r.sites {
+		if s.internal {
+			continue
+		}
 		if !on {
 			r.toBreakpoint(s)
 		}

@@ -177,7 +177,7 @@ func (r *Runtime) handle(cpu int, ev Event) (returned bool, err error) {
 	case EventBudget:
 		return false, nil
 	case EventBreakpoint:
-		return false, r.trapped(cpu, ev)
+		return false, errors.Join(r.trapped(cpu, ev), r.takeFailure())
 	case EventStep:
 		if c.stepping {
 			return false, r.stepped(cpu)
@@ -186,6 +186,13 @@ func (r *Runtime) handle(cpu int, ev Event) (returned bool, err error) {
 		return false, r.fault(cpu, ev)
 	}
 	return false, r.stop(cpu, ev)
+}
+
+// takeFailure returns what a handler of the runtime's own found wrong.
+func (r *Runtime) takeFailure() error {
+	err := r.failed
+	r.failed = nil
+	return err
 }
 
 // trapped finds out whose breakpoint it is.

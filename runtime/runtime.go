@@ -55,6 +55,10 @@ type Options struct {
 	Pass int
 	// Blacklist is text that must not be probed.
 	Blacklist []machine.Range
+	// ClassicTrampoline has functions with return probes return to a
+	// breakpoint. Else they return to code that calls out, which costs no
+	// exception.
+	ClassicTrampoline bool
 	// Observe, where it is not nil, is told every change of a CPU's state.
 	Observe func(Transition)
 }
@@ -77,11 +81,13 @@ type Runtime struct {
 	cpus      []control
 	slots     allocator
 	stubs     stubs
+	returns   returns
 	counters  counterPages
 	optimizer optimizer
 	notifiers []Notifier
 	armed     bool // the global switch
 	depth     int  // of runs inside handlers
+	failed    error
 	scratch   []byte
 }
 
@@ -102,7 +108,10 @@ func New(m Machine, isa arch.ISA, opt Options) (*Runtime, error) {
 			r.fields[f.Register] = f
 		}
 	}
+	r.returns.calls = map[uint64][]*instance{}
+	r.returns.tasks = make([]uint64, len(r.cpus))
 	for i := range r.cpus {
+		r.returns.tasks[i] = uint64(i)
 		r.cpus[i].saved = r.file.NewState()
 	}
 	return r, nil
@@ -161,7 +170,7 @@ func (r *Runtime) Unload(im *Image) error {
 	}
 	im.unloaded = true
 	for _, s := range r.sites {
-		if s.image == im {
+		if s.image == im && !s.internal {
 			r.forget(s)
 		}
 	}

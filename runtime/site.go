@@ -22,6 +22,7 @@ type site struct {
 	armed    bool // a breakpoint or a jump stands
 	gone     bool
 	mayBoost bool
+	internal bool // the runtime's own
 
 	jump jumpState
 }

@@ -32,3 +32,8 @@ func (ISA) FixStep(inst *decode.Inst, r machine.Registers, m machine.Memory) err
 	flags[1] &^= FlagTF >> 8
 	return m.Write(sp, flags[:])
 }
+
+// TrampolinePrefix returns what stands in front of the return instruction that
+// functions with return probes return to: it makes room for the address that
+// their own return has taken from the stack.
+func (ISA) TrampolinePrefix() []byte { return []byte{0x6a, 0x00} }

@@ -31,3 +31,8 @@ func (ISA) CountCallback() []byte {
 // FixStep repairs what an instruction that was executed under a single-step
 // exception did otherwise than without: on arm64 there is nothing.
 func (ISA) FixStep(*decode.Inst, machine.Registers, machine.Memory) error { return nil }
+
+// TrampolinePrefix returns what stands in front of the return instruction that
+// functions with return probes return to: nothing, since the return address is in
+// a register.
+func (ISA) TrampolinePrefix() []byte { return nil }

@@ -34,3 +34,8 @@ func (a ISA) words(words ...uint32) []byte {
 // exception did otherwise than without: on ppc64 there is nothing that programs
 // see.
 func (ISA) FixStep(*decode.Inst, machine.Registers, machine.Memory) error { return nil }
+
+// TrampolinePrefix returns what stands in front of the return instruction that
+// functions with return probes return to: nothing, since the return address is in
+// a register.
+func (ISA) TrampolinePrefix() []byte { return nil }

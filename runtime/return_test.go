@@ -1,0 +1,90 @@
+//go:build unicorn
+
+package runtime_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"xol/arch"
+	"xol/image"
+	"xol/internal/guest"
+	"xol/internal/guest/workload"
+	"xol/runtime"
+)
+
+var trampolines = []struct {
+	name string
+	opt  runtime.Options
+}{
+	{"boosted", runtime.Options{NoOptimize: true}},
+	{"boosted, entries optimized", runtime.Options{Pass: 500}},
+	{"classic", runtime.Options{ClassicTrampoline: true, NoOptimize: true}},
+	{"classic, stepped", runtime.Options{ClassicTrampoline: true, NoOptimize: true, NoBoost: true, Stepping: runtime.StepTrap}},
+}
+
+// TestReturnProbesEverywhere has a return probe on every function at once.
+func TestReturnProbesEverywhere(t *testing.T) {
+	for _, isa := range arch.Names() {
+		for _, level := range []string{"0", "2"} {
+			for _, mode := range trampolines {
+				if isa == "arm64" && mode.opt.Stepping == runtime.StepTrap {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s -O%s %s", isa, level, mode.name), func(t *testing.T) {
+					p := open(t, isa, level, guest.Options{}, mode.opt)
+					functions, err := p.img.Functions(image.ExtentSymbol)
+					if err != nil {
+						t.Fatal(err)
+					}
+					var calls, returns uint64
+					for _, f := range functions {
+						if strings.Contains(f.Name, "save_context") {
+							continue // it returns twice
+						}
+						rp := &runtime.ReturnProbe{
+							Addr:         f.Addr,
+							EntryHandler: func(*runtime.ReturnContext) bool { calls++; return false },
+							Handler:      func(*runtime.ReturnContext) { returns++ },
+							MaxActive:    100,
+						}
+						if err := p.RegisterReturn(rp); err != nil {
+							t.Logf("%s: %v", f.Name, err)
+						}
+					}
+					p.callAll(t, 1)
+					if p.Depth(0) != 0 || returns == 0 || returns > calls {
+						t.Errorf("%d calls, %d returns, %d still going on", calls, returns, p.Depth(0))
+					}
+				})
+			}
+		}
+	}
+}
+
+// callAll calls every function of the program once, with random arguments, and
+// checks the results.
+func (p *program) callAll(t *testing.T, seed uint64) {
+	t.Helper()
+	b := &workload.Buffer{Memory: p.m, Order: p.m.Order, Addr: bufferAddr}
+	random := rand.New(rand.NewPCG(seed, 0))
+	for _, w := range workload.All() {
+		c, err := w.New(b, random)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := p.p.Function(c.Function)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := p.Call(0, f, c.Args...)
+		if err != nil {
+			t.Fatalf("%s: %v", w.Name, err)
+		}
+		if err := c.Check(got); err != nil {
+			t.Errorf("%s: %v", w.Name, err)
+		}
+	}
+}
