@@ -17,6 +17,11 @@ func (r *Runtime) fault(cpu int, ev Event) error {
 	if s == nil && c.current.site != nil && pc == c.current.site.addr {
 		s = c.current.site // it was interpreted
 	}
+	if s != nil && s.several && c.current.site == s && s.step.holds(pc) {
+		regs.RestoreCore(*c.inFront())
+		pc = s.step.addr
+		regs.SetReg(r.file.PC, pc)
+	}
 	addr := pc
 	if s != nil {
 		addr = r.originalOf(s, pc)

@@ -72,7 +72,9 @@ type control struct {
 	current  hit
 	outer    hit // while the status is Reenter
 	running  *Probe
-	saved    machine.State
+	front    [2]machine.State // registers in front of an instruction of several; of a second one while the status is Reenter
+	stack    uint64           // pointer, when the CPU was started
+	left     []uint64         // program counters of what nested calls have interrupted
 	stepping bool
 }
 
@@ -80,6 +82,15 @@ type control struct {
 type hit struct {
 	status Status
 	site   *site
+}
+
+// inFront returns where the registers in front of the instruction of a hit are
+// kept, for a copy that changes some before it can fault.
+func (c *control) inFront() *machine.State {
+	if c.current.status == Reenter {
+		return &c.front[1]
+	}
+	return &c.front[0]
 }
 
 func (r *Runtime) observe(t Transition) {
@@ -132,7 +143,8 @@ func (r *Runtime) breakpoint(cpu int, s *site) error {
 func (r *Runtime) reenter(cpu int, s *site) error {
 	c := &r.cpus[cpu]
 	if c.current.status == Reenter {
-		return &ReenterError{CPU: cpu, Addr: s.addr}
+		r.failed = &ReenterError{CPU: cpu, Addr: s.addr}
+		return r.failed
 	}
 	r.miss(cpu, s, false)
 	return r.executeHit(cpu, s, true)
@@ -211,6 +223,9 @@ func (r *Runtime) executeHit(cpu int, s *site, again bool) error {
 		return r.interpret(cpu, s)
 	}
 	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: r.cpus[cpu].current.status, Way: WayStep})
+	if s.several {
+		regs.SaveCore(*r.cpus[cpu].inFront())
+	}
 	regs.SetReg(r.file.PC, s.step.addr)
 	if r.opt.Stepping == StepTrap {
 		r.cpus[cpu].stepping = true
@@ -244,7 +259,7 @@ func (r *Runtime) complete(cpu int) error {
 	if s.step.size != 0 && regs.Reg(r.file.PC) == s.step.stop() {
 		regs.SetReg(r.file.PC, s.inst.Next())
 	}
-	if s.boost == boostUnknown {
+	if s.boost == boostUnknown && len(s.probes) > 0 && !s.gone {
 		r.prepareBoost(s)
 	}
 	if c.current.status == HitSS && s.hasPost() {

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"slices"
 
 	"xol/decode"
@@ -250,6 +251,9 @@ func (r *Runtime) makeDetour(s *site) error {
 	}
 	buf := r.buffer(int(p.size))
 	n, err := r.isa.EncodeDetour(buf, &plan, p.addr)
+	if err == nil && several(&plan) {
+		err = errImprecise
+	}
 	if err == nil {
 		err = r.m.Write(p.addr, buf[:n])
 	}
@@ -260,6 +264,25 @@ func (r *Runtime) makeDetour(s *site) error {
 	s.jump.detour, s.jump.moved = p, p.addr+uint64(plan.Parts.Moved)
 	s.jump.steps = appendSteps(s.jump.steps[:0], &plan.Relocation)
 	return nil
+}
+
+var errImprecise = errors.New("runtime: a fault would find other registers than in front of the instruction")
+
+// several reports whether one of the moved instructions accesses memory behind
+// others that the original does not have.
+func several(p *detour.Plan) bool {
+	steps := p.Relocation.Steps
+	for i := range steps {
+		end := p.Parts.Back - p.Parts.Moved
+		if i+1 < len(steps) {
+			end = int(steps[i+1].Offset)
+		}
+		inst := &steps[i].Inst
+		if inst.PCRel.Kind == decode.PCRelMemory && end-int(steps[i].Offset) > int(inst.Len) {
+			return true
+		}
+	}
+	return false
 }
 
 // movedStep is an instruction of a region, in bytes from the start of the moved
@@ -273,8 +296,13 @@ func appendSteps(dst []movedStep, p *relocate.Plan) []movedStep {
 	return dst
 }
 
-// prepareBoost makes the copy that jumps back, behind the first hit.
+// prepareBoost makes the copy that jumps back, behind the first hit. There is
+// none where a fault of the copy could not be told from one of the original.
 func (r *Runtime) prepareBoost(s *site) {
+	if s.several {
+		s.boost = boostNever
+		return
+	}
 	p, err := r.copyInst(s, relocate.BackJump)
 	if err != nil {
 		s.boost = boostNever
@@ -310,9 +338,14 @@ func (r *Runtime) handled(s *site) bool {
 // occupied reports whether a CPU is in a piece, or in what a detour buffer
 // calls.
 func (r *Runtime) occupied(p piece) bool {
+	return r.anyAt(func(pc uint64) bool { return p.holds(pc) || r.stubs.holds(pc) })
+}
+
+// anyAt reports whether at holds for the place of a CPU, or for one that it
+// comes back to from a nested call.
+func (r *Runtime) anyAt(at func(pc uint64) bool) bool {
 	for i := range r.cpus {
-		pc := r.m.CPU(i).Reg(r.file.PC)
-		if p.holds(pc) || r.stubs.holds(pc) {
+		if at(r.m.CPU(i).Reg(r.file.PC)) || slices.ContainsFunc(r.cpus[i].left, at) {
 			return true
 		}
 	}
@@ -322,19 +355,9 @@ func (r *Runtime) occupied(p piece) bool {
 // quiet reports whether no CPU is in a range, nor on its way there from a copy
 // of an instruction in front of it or in it.
 func (r *Runtime) quiet(lo Range) bool {
-	for i := range r.cpus {
-		pc := r.m.CPU(i).Reg(r.file.PC)
-		if lo.Holds(pc) || r.stubs.holds(pc) {
-			return false
-		}
-		if s := r.slots.owner(pc); s != nil && s.addr+decode.MaxLen >= lo.Lo && s.addr < lo.Hi {
-			return false
-		}
-		for _, h := range [...]hit{r.cpus[i].current, r.cpus[i].outer} {
-			if h.site != nil && h.site.addr+decode.MaxLen >= lo.Lo && h.site.addr < lo.Hi {
-				return false
-			}
-		}
+	near := func(s *site) bool { return s != nil && s.addr+decode.MaxLen >= lo.Lo && s.addr < lo.Hi }
+	if r.anyAt(func(pc uint64) bool { return lo.Holds(pc) || r.stubs.holds(pc) || near(r.slots.owner(pc)) }) {
+		return false
 	}
-	return true
+	return !slices.ContainsFunc(r.cpus, func(c control) bool { return near(c.current.site) || near(c.outer.site) })
 }

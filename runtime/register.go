@@ -211,6 +211,7 @@ func (r *Runtime) prepareStep(s *site) (err error) {
 		return nil
 	}
 	s.step, err = r.copyInst(s, relocate.BackBreakpoint)
+	s.several = s.inst.PCRel.Kind == decode.PCRelMemory && s.step.end > uint32(s.inst.Len)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"errors"
 
 	"xol/decode"
@@ -20,8 +21,10 @@ func (r *Runtime) Notify(n Notifier) { r.notifiers = append(r.notifiers, n) }
 // ErrBudget: the program was still running when its budget was used up.
 var ErrBudget = errors.New("runtime: still running")
 
-// Start has a CPU call f; Run carries it out.
+// Start has a CPU call f; Run carries it out. The stack pointer is what it was
+// when f has returned.
 func (r *Runtime) Start(cpu int, f Function, args ...uint64) error {
+	r.cpus[cpu].stack = r.m.CPU(cpu).Reg(r.file.SP)
 	return r.m.CPU(cpu).Call(f, args...)
 }
 
@@ -33,6 +36,9 @@ func (r *Runtime) Result(cpu int) uint64 { return r.m.CPU(cpu).Result() }
 // suffice, a *FaultError, *ReenterError or *StopError where a CPU cannot go on.
 func (r *Runtime) Run(budget int) error {
 	for r.running() {
+		if r.failed != nil {
+			return r.failed
+		}
 		if budget <= 0 {
 			return ErrBudget
 		}
@@ -96,6 +102,9 @@ func (r *Runtime) runAlone(cpu int, budget int) error {
 	c := r.m.CPU(cpu)
 	for budget > 0 {
 		slice := min(budget, r.opt.Pass)
+		if r.failed != nil {
+			return r.failed
+		}
 		ev, err := c.Run(slice)
 		if err != nil {
 			return err
@@ -121,13 +130,16 @@ func (r *Runtime) runAlone(cpu int, budget int) error {
 // restores the registers.
 func (r *Runtime) callNested(cpu int, f Function, args []uint64) (uint64, error) {
 	c := r.m.CPU(cpu)
-	saved := append(machine.State(nil), r.cpus[cpu].saved...)
+	saved := r.file.NewState()
 	c.SaveCore(saved)
-	running, wasRunning := r.cpus[cpu].running, c.Running()
+	control, wasRunning := &r.cpus[cpu], c.Running()
+	running := control.running
 	r.depth++
+	control.left = append(control.left, c.Reg(r.file.PC))
 	defer func() {
 		r.depth--
-		r.cpus[cpu].running = running
+		control.left = control.left[:len(control.left)-1]
+		control.running = running
 		c.RestoreCore(saved)
 		c.SetRunning(wasRunning)
 	}()
@@ -159,6 +171,9 @@ func (r *Runtime) Interrupt(cpu int, f Function, args ...uint64) error {
 
 // Step runs one CPU for some instructions, and handles what happens.
 func (r *Runtime) Step(cpu int, instructions int) error {
+	if r.failed != nil {
+		return r.failed
+	}
 	ev, err := r.m.CPU(cpu).Run(instructions)
 	if err != nil || ev.Kind == EventBudget {
 		return err
@@ -173,11 +188,12 @@ func (r *Runtime) handle(cpu int, ev Event) (returned bool, err error) {
 	c := &r.cpus[cpu]
 	switch ev.Kind {
 	case EventReturned:
+		r.m.CPU(cpu).SetReg(r.file.SP, c.stack)
 		return true, nil
 	case EventBudget:
 		return false, nil
 	case EventBreakpoint:
-		return false, errors.Join(r.trapped(cpu, ev), r.takeFailure())
+		return false, cmp.Or(r.trapped(cpu, ev), r.failed)
 	case EventStep:
 		if c.stepping {
 			return false, r.stepped(cpu)
@@ -186,13 +202,6 @@ func (r *Runtime) handle(cpu int, ev Event) (returned bool, err error) {
 		return false, r.fault(cpu, ev)
 	}
 	return false, r.stop(cpu, ev)
-}
-
-// takeFailure returns what a handler of the runtime's own found wrong.
-func (r *Runtime) takeFailure() error {
-	err := r.failed
-	r.failed = nil
-	return err
 }
 
 // trapped finds out whose breakpoint it is.

@@ -85,9 +85,9 @@ type Runtime struct {
 	counters  counterPages
 	optimizer optimizer
 	notifiers []Notifier
-	armed     bool // the global switch
-	depth     int  // of runs inside handlers
-	failed    error
+	armed     bool  // the global switch
+	depth     int   // of runs inside handlers
+	failed    error // what it cannot recover from: it runs no more
 	scratch   []byte
 }
 
@@ -100,7 +100,7 @@ func New(m Machine, isa arch.ISA, opt Options) (*Runtime, error) {
 		m: m, isa: isa, file: isa.Registers(), convention: isa.Convention(), opt: opt,
 		sites: map[uint64]*site{}, cpus: make([]control, m.NumCPU()), armed: true,
 	}
-	r.optimizer.on = !opt.NoOptimize
+	r.optimizer.on, r.optimizer.due = !opt.NoOptimize, opt.Pass
 	r.fields = make([]*detour.Field, len(r.file.Registers))
 	frame := isa.PtRegs()
 	for i := range frame.Fields {
@@ -112,7 +112,7 @@ func New(m Machine, isa arch.ISA, opt Options) (*Runtime, error) {
 	r.returns.tasks = make([]uint64, len(r.cpus))
 	for i := range r.cpus {
 		r.returns.tasks[i] = uint64(i)
-		r.cpus[i].saved = r.file.NewState()
+		r.cpus[i].front = [2]machine.State{r.file.NewState(), r.file.NewState()}
 	}
 	return r, nil
 }

@@ -23,6 +23,7 @@ type site struct {
 	gone     bool
 	mayBoost bool
 	internal bool // the runtime's own
+	several  bool // the copy accesses memory behind other instructions
 
 	jump jumpState
 }
