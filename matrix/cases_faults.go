@@ -169,7 +169,7 @@ func faultPCRelative(l *lab) {
 		if i == 0 {
 			l.states(l.hit("variable", first))
 		} else {
-			l.states(l.hit("variable", plain))
+			l.states(l.hit("variable", l.far()))
 		}
 		l.returns(42, "variable", args...)
 		l.settle()

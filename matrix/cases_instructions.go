@@ -51,7 +51,18 @@ func probePCRelative(l *lab) {
 	l.states(l.hit("pcrel", first))
 	l.settle()
 	l.returns(constant, "pcrel")
-	l.states(l.hit("pcrel", plain))
+	l.states(l.hit("pcrel", l.far()))
+}
+
+// far is the kind of a hit, not the first, of a load relative to the program
+// counter. That of arm64 does not reach back from the copy, which then has
+// several instructions, and is neither boosted nor moved: a fault of it could not
+// be precise.
+func (l *lab) far() kind {
+	if l.target == "arm64" {
+		return first
+	}
+	return plain
 }
 
 func probeStore(l *lab) {
@@ -181,6 +192,7 @@ func (l *lab) probeAll(function string) map[uint64]*runtime.Probe {
 // each instruction is executed.
 func (l *lab) trace(function string, executed map[uint64]uint64, args ...uint64) uint64 {
 	c := l.m.CPUs[0]
+	stack := c.Reg(l.isa.Registers().SP)
 	l.must(c.Call(l.function(function), args...))
 	for range stepsAtMost {
 		if l.err != nil || !c.Running() {
@@ -193,6 +205,7 @@ func (l *lab) trace(function string, executed map[uint64]uint64, args ...uint64)
 			executed[pc]++
 		}
 	}
+	c.SetReg(l.isa.Registers().SP, stack)
 	return c.Result()
 }
 

@@ -194,10 +194,13 @@ func (l *lab) call(function string, args ...uint64) uint64 {
 	if l.err != nil {
 		return 0
 	}
+	sp := l.isa.Registers().SP
+	stack := l.m.CPU(0).Reg(sp)
 	v, err := l.r.Call(0, f, args...)
 	if err != nil {
 		l.fail("%s: %w", function, err)
 	}
+	equal(l, "the stack pointer", l.m.CPU(0).Reg(sp), stack)
 	return v
 }
 
