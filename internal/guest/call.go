@@ -5,6 +5,7 @@ package guest
 import (
 	"fmt"
 
+	"xol/arch"
 	"xol/runtime"
 )
 
@@ -21,6 +22,9 @@ type target struct {
 	trap func(c *CPU, number uint32) runtime.Event
 	// step switches the exception behind every instruction on or off.
 	step func(c *CPU, on bool) error
+	// executor returns what executes instructions that the engine does not
+	// know; nil where there are none.
+	executor func(isa arch.ISA) executor
 	// test is code for a start-up test.
 	test testCode
 }
@@ -88,4 +92,10 @@ func (c *CPU) CallAndRun(budget int, f runtime.Function, args ...uint64) (uint64
 
 // SingleStep has a runtime.EventStep follow every instruction, by the exception that
 // the ISA has for it, or no longer. It returns ErrNoStep where there is none.
-func (c *CPU) SingleStep(on bool) error { return c.m.target.step(c, on) }
+func (c *CPU) SingleStep(on bool) error {
+	if err := c.m.target.step(c, on); err != nil {
+		return err
+	}
+	c.own.stepping = on
+	return nil
+}

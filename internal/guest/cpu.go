@@ -28,6 +28,7 @@ type CPU struct {
 		page   uint64
 		access runtime.Access
 	}
+	own     execution // of instructions that the engine does not know
 	lengths []uint8
 	pending int   // offset in the engine's context of amd64's pending exception
 	err     error // that registers could not be reached
@@ -73,6 +74,9 @@ func (m *Machine) openCPU(index int) (*CPU, error) {
 	}
 	c.split()
 	c.hidden = m.model.NewHidden(m.File)
+	if m.target.executor != nil {
+		c.own.executor = m.target.executor(m.ISA)
+	}
 	if err := c.prepare(); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
@@ -203,7 +207,7 @@ func (c *CPU) load() {
 	}
 	c.get(&c.wide)
 	if c.hidden != nil {
-		c.err = c.hidden.Store(c.engine, c.hiddenData(), c.state)
+		c.err = c.runHidden(c.hidden.Store)
 		c.core.changed = true // the code that does it uses some
 	}
 }
@@ -221,7 +225,17 @@ func (c *CPU) store() error {
 		return nil
 	}
 	c.core.changed = true
-	return c.hidden.Load(c.engine, c.hiddenData(), c.state)
+	return c.runHidden(c.hidden.Load)
+}
+
+// runHidden runs code that reaches hidden registers. It switches the exception
+// behind every instruction off.
+func (c *CPU) runHidden(f func(*unicorn.Engine, []byte, machine.State) error) error {
+	err := f(c.engine, c.hiddenData(), c.state)
+	if err == nil && c.own.stepping {
+		err = c.m.target.step(c, true)
+	}
+	return err
 }
 
 func (c *CPU) get(s *registerSet) {
@@ -291,7 +305,7 @@ func (c *CPU) stopped(stop unicorn.Stop, number uint32, err error) (ev runtime.E
 	case stop == unicorn.StopBlock:
 		return c.allow(c.engine.Block())
 	case stop == unicorn.StopRefused:
-		_, _, r := c.m.check(pc, 1, c.lengths)
+		_, _, r := c.m.check(pc, 1, c.lengths, c.own.executor)
 		return r.event(), true, nil
 	case stop == unicorn.StopTransfers:
 		c.report()
@@ -299,7 +313,7 @@ func (c *CPU) stopped(stop unicorn.Stop, number uint32, err error) (ev runtime.E
 	case stop == unicorn.StopSteps:
 		return runtime.Event{Kind: runtime.EventBudget, Addr: pc}, true, nil
 	case stop == unicorn.StopTrap:
-		return c.m.target.trap(c, number), true, nil
+		return c.trapped(number)
 	case stop == unicorn.StopSyscall:
 		return runtime.Event{Kind: runtime.EventSyscall, Addr: pc}, true, nil
 	case stop == unicorn.StopInvalid || err == unicorn.ErrInvalid:
@@ -317,7 +331,7 @@ func (c *CPU) stopped(stop unicorn.Stop, number uint32, err error) (ev runtime.E
 
 // allow lets a block run, up to what must not.
 func (c *CPU) allow(addr, size uint64) (ev runtime.Event, done bool, err error) {
-	lengths, bad, r := c.m.check(addr, size, c.lengths)
+	lengths, bad, r := c.m.check(addr, size, c.lengths, c.own.executor)
 	c.lengths = lengths
 	if bad == 0 {
 		return r.event(), true, nil

@@ -199,8 +199,9 @@ func (m *Machine) next() (c *CPU, others bool) {
 
 // check looks at a block of code that is about to run for the first time. The
 // lengths are those of its instructions, as the engine wants them; what must not
-// run is at index bad, if it is not negative.
-func (m *Machine) check(addr, size uint64, lengths []uint8) ([]uint8, int, refusal) {
+// run is at index bad, if it is not negative. The engine ends a block at what own
+// executes, which it does not know.
+func (m *Machine) check(addr, size uint64, lengths []uint8, own executor) ([]uint8, int, refusal) {
 	var code [maxBlock]byte
 	have := m.readSome(code[:min(size+decode.MaxLen, maxBlock)], addr)
 	size = min(size, uint64(have))
@@ -213,6 +214,7 @@ func (m *Machine) check(addr, size uint64, lengths []uint8) ([]uint8, int, refus
 			return append(lengths, uint8(size-at)), -1, refusal{} // the fetch will fault
 		case err != nil:
 			r.kind, r.inst.Addr = runtime.EventUndefined, addr+at
+		case own != nil && own.Knows(&r.inst):
 		case at+uint64(r.inst.Len) > size:
 			r.kind, r.reason = runtime.EventRefused, "the engine takes it for a shorter one"
 		default:

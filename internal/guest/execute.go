@@ -1,0 +1,127 @@
+//go:build unicorn
+
+package guest
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"xol/decode"
+	"xol/machine"
+	"xol/runtime"
+)
+
+// executor executes instructions that the engine does not know, and for which it
+// raises the exception of an undefined one.
+type executor interface {
+	// Knows reports whether Execute can execute inst.
+	Knows(inst *decode.Inst) bool
+	// Execute does what inst does. On an error nothing has changed: it is an
+	// *exceptionError or one of the memory.
+	Execute(inst *decode.Inst, r machine.WideRegisters, m machine.Memory) error
+}
+
+// exceptionError is an exception that an executed instruction raises, by the
+// engine's number.
+type exceptionError uint64
+
+func (e exceptionError) Error() string { return "guest: exception" }
+
+// execution is what a CPU needs to execute instructions itself.
+type execution struct {
+	executor executor // nil where the engine does it all
+	inst     decode.Inst
+	stepping bool // an exception follows every instruction
+}
+
+var _ machine.WideRegisters = (*CPU)(nil)
+
+// Wide returns the halves of register i of the machine's File, which is 16 bytes
+// wide.
+func (c *CPU) Wide(i int) (low, high uint64) {
+	c.load()
+	value := c.m.File.Bytes(c.state, i)
+	return binary.LittleEndian.Uint64(value), binary.LittleEndian.Uint64(value[8:])
+}
+
+// SetWide sets them.
+func (c *CPU) SetWide(i int, low, high uint64) {
+	c.load()
+	c.wide.changed = true
+	value := c.m.File.Bytes(c.state, i)
+	binary.LittleEndian.PutUint64(value, low)
+	binary.LittleEndian.PutUint64(value[8:], high)
+}
+
+// trapped turns an exception of the engine into an event, or executes the
+// instruction that it does not know. The engine has counted that.
+func (c *CPU) trapped(number uint32) (ev runtime.Event, done bool, err error) {
+	ev = c.m.target.trap(c, number)
+	if ev.Kind != runtime.EventUndefined || c.own.executor == nil || !c.decode(ev.Addr) {
+		return ev, true, nil
+	}
+	err = c.own.executor.Execute(&c.own.inst, c, programMemory{c})
+	var exception exceptionError
+	switch {
+	case errors.Is(err, errAccess):
+		return runtime.Event{Kind: runtime.EventFault, Addr: ev.Addr, Access: c.fault.access, Page: c.fault.page}, true, nil
+	case errors.As(err, &exception):
+		return runtime.Event{Kind: runtime.EventException, Addr: ev.Addr, Number: uint64(exception)}, true, nil
+	case err != nil || c.err != nil:
+		return runtime.Event{}, true, errors.Join(err, c.err)
+	case c.own.stepping:
+		return runtime.Event{Kind: runtime.EventStep, Addr: c.PC()}, true, nil
+	}
+	return runtime.Event{}, false, nil
+}
+
+// decode reports whether the executor knows the instruction at addr.
+func (c *CPU) decode(addr uint64) bool {
+	var code [decode.MaxLen]byte
+	n := c.m.readSome(code[:], addr)
+	return c.m.ISA.Decode(&c.own.inst, code[:n], addr) == nil && c.own.executor.Knows(&c.own.inst)
+}
+
+// programMemory is memory as the program on a CPU may use it. Where it may not,
+// the CPU has the fault.
+type programMemory struct{ c *CPU }
+
+var errAccess = errors.New("guest: access not allowed")
+
+func (p programMemory) check(addr, size uint64, a runtime.Access, perm runtime.Perm) error {
+	return each(addr, size, func(at, _ uint64) error {
+		if p.c.m.Perm(at)&perm != 0 {
+			return nil
+		}
+		p.c.fault.access, p.c.fault.page = a, at&^pageMask
+		return errAccess
+	})
+}
+
+func (p programMemory) Read(dst []byte, addr uint64) error {
+	if err := p.check(addr, uint64(len(dst)), runtime.AccessRead, runtime.PermRead); err != nil {
+		return err
+	}
+	return p.c.m.Read(dst, addr)
+}
+
+func (p programMemory) Write(addr uint64, src []byte) error {
+	if err := p.check(addr, uint64(len(src)), runtime.AccessWrite, runtime.PermWrite); err != nil {
+		return err
+	}
+	return p.c.m.Write(addr, src)
+}
+
+func (p programMemory) ReadWord(addr uint64) (uint64, error) {
+	if err := p.check(addr, 8, runtime.AccessRead, runtime.PermRead); err != nil {
+		return 0, err
+	}
+	return p.c.m.ReadWord(addr)
+}
+
+func (p programMemory) WriteWord(addr, value uint64) error {
+	if err := p.check(addr, 8, runtime.AccessWrite, runtime.PermWrite); err != nil {
+		return err
+	}
+	return p.c.m.WriteWord(addr, value)
+}

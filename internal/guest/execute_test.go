@@ -1,0 +1,269 @@
+//go:build unicorn
+
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"xol/arch/ppc64"
+	"xol/runtime"
+)
+
+var ppc64Names = []string{"ppc64", "ppc64le"}
+
+// Prefixed instructions, which the engine does not know, and others.
+const (
+	paddi  = "06000000" + "38630064" // paddi r3,r3,100
+	pldR3  = "04000000" + "e4830000" // pld r4,0(r3)
+	pstdR3 = "04000000" + "f4830000" // pstd r4,0(r3)
+	plxvR3 = "04000000" + "c8830000" // plxv vs4,0(r3)
+	pnop   = "07000000" + "00000000"
+	pmxv   = "0790f0ff" + "ec044018" // pmxvi8ger4 a0,vs4,vs8,...
+	addi   = "38630001"              // addi r3,r3,1
+	blr    = "4e800020"
+	trap   = "7fe00008"
+)
+
+func eachPPC64(t *testing.T, opt Options, f func(t *testing.T, m *Machine)) {
+	for _, isa := range ppc64Names {
+		for _, exact := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s %t", isa, exact), func(t *testing.T) {
+				opt.Exact = exact
+				f(t, open(t, opt, isa))
+			})
+		}
+	}
+}
+
+// TestPrefixed runs prefixed instructions between others, in a loop, where
+// translated code is used again.
+func TestPrefixed(t *testing.T) {
+	eachPPC64(t, Options{}, func(t *testing.T, m *Machine) {
+		put(t, m, textAddr, "39200005"+"7d2903a6"+ // li r9,5; mtctr r9
+			paddi+addi+"4200fff4"+pnop+addi+blr) // bdnz back to paddi
+		for range 2 {
+			got, err := m.CPUs[0].CallAndRun(1000, runtime.Function{Entry: textAddr}, 7)
+			if err != nil || got != 7+5*101+1 {
+				t.Errorf("%d, %v", got, err)
+			}
+		}
+	})
+}
+
+func TestPrefixedMemory(t *testing.T) {
+	eachPPC64(t, Options{}, func(t *testing.T, m *Machine) {
+		const page = textAddr + 0x10000
+		if err := m.Map(page, PageSize, runtime.PermRead|runtime.PermWrite); err != nil {
+			t.Fatal(err)
+		}
+		for at, v := range []uint64{1, 2, 3} {
+			if err := m.WriteWord(page+8*uint64(at), v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// pld r4,0(r3); addi r4,r4,4; pstd r4,8(r3); plxv vs4,8(r3); mfvsrd r3,vs4; blr
+		put(t, m, textAddr, pldR3+"38840004"+"04000000"+"f4830008"+"04000000"+"c8830008"+"7c830066"+blr)
+		c := m.CPUs[0]
+		got, err := c.CallAndRun(1000, runtime.Function{Entry: textAddr}, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, second := uint64(5), uint64(3) // as they stand in memory
+		if m.ISA.Name() == "ppc64le" {
+			first, second = second, first
+		}
+		stored, err := m.ReadWord(page + 8)
+		if err != nil || stored != 5 || got != first {
+			t.Errorf("%d returned, %d stored, %v; want %d and 5", got, stored, err, first)
+		}
+		if low, high := c.Wide(ppc64.VSR0 + 4); low != first || high != second {
+			t.Errorf("vs4 is %d, %d, want %d, %d", low, high, first, second)
+		}
+	})
+}
+
+// TestPrefixedEvents has prefixed instructions that do not come to their end:
+// nothing has changed.
+func TestPrefixedEvents(t *testing.T) {
+	readOnly := uint64(textAddr + PageSize)
+	for _, c := range []struct {
+		name, code string
+		arg        uint64
+		want       runtime.Event
+	}{
+		{"load", addi + pldR3 + blr, nowhere, runtime.Event{Kind: runtime.EventFault, Addr: textAddr + 4, Access: runtime.AccessRead, Page: nowhere}},
+		{"store", addi + pstdR3 + blr, readOnly, runtime.Event{Kind: runtime.EventFault, Addr: textAddr + 4, Access: runtime.AccessWrite, Page: readOnly}},
+		{"vector load", addi + plxvR3 + blr, nowhere, runtime.Event{Kind: runtime.EventFault, Addr: textAddr + 4, Access: runtime.AccessRead, Page: nowhere}},
+		{"the second page of a load", addi + pldR3 + blr, readOnly + PageSize - 5, runtime.Event{Kind: runtime.EventFault, Addr: textAddr + 4, Access: runtime.AccessRead, Page: readOnly + PageSize}},
+		{"64-byte boundary", strings.Repeat(addi, 15) + paddi + blr, 0, runtime.Event{Kind: runtime.EventException, Addr: textAddr + 60, Number: ppc64Alignment}},
+		{"accumulators", addi + pmxv + blr, 0, runtime.Event{Kind: runtime.EventRefused, Addr: textAddr + 4}},
+		{"no suffix", addi + "06000000" + "06000000" + blr, 0, runtime.Event{Kind: runtime.EventUndefined, Addr: textAddr + 4}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			eachPPC64(t, Options{}, func(t *testing.T, m *Machine) {
+				put(t, m, textAddr, c.code)
+				cpu := m.CPUs[0]
+				for range 2 {
+					start(t, cpu, c.arg)
+					before, after := m.File.NewState(), m.File.NewState()
+					cpu.Save(before)
+					wantEvent(t, cpu, c.want)
+					cpu.Save(after)
+					done := (c.want.Addr - textAddr) / 4 // instructions of adding
+					m.File.SetWord(before, ppc64.PC, c.want.Addr)
+					m.File.SetWord(before, ppc64.R0+3, c.arg+done)
+					if !slices.Equal(before, after) {
+						t.Error("registers have changed")
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestRefusedPrefixedHasItsName(t *testing.T) {
+	eachPPC64(t, Options{}, func(t *testing.T, m *Machine) {
+		put(t, m, textAddr, addi+pmxv+blr)
+		_, err := m.CPUs[0].CallAndRun(1000, runtime.Function{Entry: textAddr})
+		var unexpected *UnexpectedError
+		if !errors.As(err, &unexpected) || !strings.Contains(err.Error(), "pmxvi8ger4") && !strings.Contains(err.Error(), "pmdmxvi8ger4") {
+			t.Error(err)
+		}
+	})
+}
+
+// TestPrefixedFaultIsRepeatable maps what was missing, and goes on.
+func TestPrefixedFaultIsRepeatable(t *testing.T) {
+	eachPPC64(t, Options{}, func(t *testing.T, m *Machine) {
+		put(t, m, textAddr, pstdR3+pldR3+addi+blr)
+		c := m.CPUs[0]
+		start(t, c, nowhere)
+		wantEvent(t, c, runtime.Event{Kind: runtime.EventFault, Addr: textAddr, Access: runtime.AccessWrite, Page: nowhere})
+		if err := m.Map(nowhere, PageSize, runtime.PermRead|runtime.PermWrite); err != nil {
+			t.Fatal(err)
+		}
+		wantEvent(t, c, runtime.Event{Kind: runtime.EventReturned, Addr: ExitAddress})
+		if got := c.Result(); got != nowhere+1 {
+			t.Errorf("%#x returned", got)
+		}
+	})
+}
+
+// TestPrefixedBudget stops in front of every instruction.
+func TestPrefixedBudget(t *testing.T) {
+	for _, isa := range ppc64Names {
+		m := open(t, Options{Exact: true}, isa)
+		put(t, m, textAddr, paddi+addi+paddi+paddi+addi+blr)
+		c := m.CPUs[0]
+		start(t, c, 0)
+		at, arg := uint64(textAddr), uint64(0)
+		for _, size := range []uint64{8, 4, 8, 8, 4} {
+			wantBudget(t, c, 1)
+			at += size
+			if arg++; size == 8 {
+				arg += 99
+			}
+			if pc, got := c.PC(), c.Reg(ppc64.R0+3); pc != at || got != arg {
+				t.Errorf("%s: %#x, %d, want %#x, %d", isa, pc, got, at, arg)
+			}
+		}
+		start(t, c, 0)
+		wantBudget(t, c, 4)
+		if pc := c.PC(); pc != textAddr+28 {
+			t.Errorf("%s: 4 instructions came to %#x", isa, pc)
+		}
+	}
+}
+
+func wantBudget(t *testing.T, c *CPU, n int) {
+	t.Helper()
+	if ran, ev, err := c.run(n); err != nil || ev.Kind != runtime.EventBudget || ran != n {
+		t.Fatalf("%d ran of %d: %+v, %v", ran, n, ev, err)
+	}
+}
+
+// TestPrefixedSteps follows prefixed and other instructions by the trace
+// exception, also where the host gets at vector registers in between.
+func TestPrefixedSteps(t *testing.T) {
+	eachPPC64(t, Options{}, func(t *testing.T, m *Machine) {
+		put(t, m, textAddr, addi+paddi+plxvR3+addi+blr)
+		if err := m.Map(nowhere, PageSize, runtime.PermRead); err != nil {
+			t.Fatal(err)
+		}
+		c := m.CPUs[0]
+		start(t, c, nowhere)
+		if err := c.SingleStep(true); err != nil {
+			t.Fatal(err)
+		}
+		at := uint64(textAddr)
+		for _, size := range []uint64{4, 8, 8, 4} {
+			at += size
+			wantEvent(t, c, runtime.Event{Kind: runtime.EventStep, Addr: at})
+			c.SetWide(ppc64.VSR0+9, at, 1)
+		}
+		if low, high := c.Wide(ppc64.VSR0 + 9); low != at || high != 1 {
+			t.Errorf("vs9 is %#x, %#x", low, high)
+		}
+		if err := c.SingleStep(false); err != nil {
+			t.Fatal(err)
+		}
+		wantEvent(t, c, runtime.Event{Kind: runtime.EventReturned, Addr: ExitAddress})
+	})
+}
+
+// TestPrefixedTrace has prefixed instructions in front of and behind branches: what
+// goes on behind them is no transfer.
+func TestPrefixedTrace(t *testing.T) {
+	for _, isa := range ppc64Names {
+		var got [][2]uint64
+		m := open(t, Options{Exact: true, Trace: func(_ int, from, to uint64) {
+			got = append(got, [2]uint64{from - textAddr, to - textAddr})
+		}}, isa)
+		// 0: paddi; 8: b 16; 12: addi; 16: paddi; 24: paddi; 32: blr
+		put(t, m, textAddr, paddi+"48000008"+addi+paddi+paddi+blr)
+		for range 2 {
+			got = nil
+			if _, err := m.CPUs[0].CallAndRun(100, runtime.Function{Entry: textAddr}, 7); err != nil {
+				t.Fatal(err)
+			}
+			if len(got) == 0 || got[0][1] != 0 || !slices.Equal(got[1:], [][2]uint64{{8, 16}}) {
+				t.Errorf("%s: %d", isa, got)
+			}
+		}
+	}
+}
+
+// TestPrefixedIsReplaced patches prefixed instructions, and the second word alone.
+func TestPrefixedIsReplaced(t *testing.T) {
+	eachPPC64(t, Options{CPUs: 2}, func(t *testing.T, m *Machine) {
+		for _, step := range []struct {
+			at   uint64
+			code string
+			want uint64
+		}{
+			{0, paddi + addi + blr, 101},
+			{4, "38630032", 51}, // paddi r3,r3,50
+			{0, addi + addi, 3},
+			{0, paddi, 101},
+			{0, trap, 0},
+			{0, "06000000", 101},
+		} {
+			put(t, m, textAddr+step.at, step.code)
+			for _, c := range m.CPUs {
+				start(t, c, 0)
+				if step.want == 0 {
+					wantEvent(t, c, runtime.Event{Kind: runtime.EventBreakpoint, Addr: textAddr})
+					continue
+				}
+				wantEvent(t, c, runtime.Event{Kind: runtime.EventReturned, Addr: ExitAddress})
+				if got := c.Result(); got != step.want {
+					t.Errorf("behind %s: %d, want %d", step.code, got, step.want)
+				}
+			}
+		}
+	})
+}
