@@ -15,6 +15,7 @@ const (
 	ENOENT     Errno = 2
 	ENOEXEC    Errno = 8
 	ENOMEM     Errno = 12
+	EEXIST     Errno = 17
 	EINVAL     Errno = 22
 	ENOSPC     Errno = 28
 	EILSEQ     Errno = 84
@@ -23,7 +24,7 @@ const (
 )
 
 var errnoNames = map[Errno]string{
-	ENOENT: "ENOENT", ENOEXEC: "ENOEXEC", ENOMEM: "ENOMEM", EINVAL: "EINVAL", ENOSPC: "ENOSPC", EILSEQ: "EILSEQ",
+	ENOENT: "ENOENT", ENOEXEC: "ENOEXEC", ENOMEM: "ENOMEM", EEXIST: "EEXIST", EINVAL: "EINVAL", ENOSPC: "ENOSPC", EILSEQ: "EILSEQ",
 	EOPNOTSUPP: "EOPNOTSUPP", ENOTSUPP: "ENOTSUPP",
 }
 

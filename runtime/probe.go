@@ -37,6 +37,7 @@ type Probe struct {
 
 	site    *site
 	owner   *ReturnProbe // whose entry this is
+	mirror  bool         // this is a jprobe's entry
 	counter uint64       // address of the count
 	hits    uint64
 	missed  uint64

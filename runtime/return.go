@@ -345,9 +345,6 @@ func (r *Runtime) makeTrampoline(im *Image) error {
 	return r.boostTrampoline()
 }
 
-// trampolineOffset is where the trampoline is in the page of stubs.
-const trampolineOffset = 128
-
 // boostTrampoline makes the trampoline's breakpoint a jump, unless the classic
 // one is asked for. Nobody is there yet.
 func (r *Runtime) boostTrampoline() error {

@@ -1,13 +1,12 @@
 package runtime
 
-import "fmt"
-
 // stubs is code of the runtime's own in the guest: what detour buffers call.
 type stubs struct {
 	page       uint64 // 0 where there is none yet
 	hostCall   uint64 // leaves the guest, for handlers in Go
 	behindCall uint64 // where the guest goes on
 	count      uint64 // counts in the guest
+	mirrorEnd  uint64 // where the mirror functions of jprobes end
 }
 
 func (s *stubs) holds(addr uint64) bool { return s.page != 0 && addr-s.page < pageSize }
@@ -18,7 +17,7 @@ func (r *Runtime) makeStubs(im *Image) error {
 		return nil
 	}
 	_, hi := im.extent()
-	page := (hi+pageSize-1)&^(pageSize-1) + pageSize/2&^(pageSize-1)
+	page := (hi + pageSize - 1) &^ (pageSize - 1)
 	for n := 0; r.m.Map(page, pageSize, PermRead|PermExec) != nil; n++ {
 		if n == 1<<16 {
 			return errNoRoom
@@ -27,19 +26,26 @@ func (r *Runtime) makeStubs(im *Image) error {
 	}
 	trap := r.isa.Breakpoint(r.opt.Kernel)
 	code := append(append([]byte(nil), trap...), r.isa.ReturnInst()...)
-	const countOffset = 64
-	if len(code) > countOffset {
-		return fmt.Errorf("runtime: a stub of %d bytes", len(code))
+	for offset, code := range map[uint64][]byte{
+		0: code, countOffset: r.isa.CountCallback(), mirrorOffset: trap,
+	} {
+		if err := r.m.Write(page+offset, code); err != nil {
+			return err
+		}
 	}
-	if err := r.m.Write(page, code); err != nil {
-		return err
+	r.stubs = stubs{
+		page: page, hostCall: page, behindCall: page + uint64(len(trap)),
+		count: page + countOffset, mirrorEnd: page + mirrorOffset,
 	}
-	if err := r.m.Write(page+countOffset, r.isa.CountCallback()); err != nil {
-		return err
-	}
-	r.stubs = stubs{page: page, hostCall: page, behindCall: page + uint64(len(trap)), count: page + countOffset}
 	return nil
 }
+
+// Offsets of the stubs behind the first one in their page.
+const (
+	countOffset      = 64
+	mirrorOffset     = 96
+	trampolineOffset = 128
+)
 
 // counterPages are pages of the guest's memory that hold counts.
 type counterPages struct {

@@ -1,0 +1,172 @@
+package runtime
+
+import (
+	"slices"
+
+	"xol/classify"
+)
+
+// Jprobe shows the arguments of a function to a function of the guest that has
+// the same signature. The fields must not be changed while it is registered.
+type Jprobe struct {
+	// Symbol and Offset, or Addr, say which function: its entry.
+	Symbol string
+	Offset uint64
+	Addr   uint64
+	// Mirror is called with the function's arguments in front of the function,
+	// on the same stack. It ends by a jump or call to Runtime.JprobeReturn, or
+	// by its own return. Whatever it does to registers and to its arguments on
+	// the stack is undone.
+	Mirror Function
+	// Disabled registers the probe without arming it.
+	Disabled bool
+
+	entry *Probe
+}
+
+// argumentArea is how many bytes of the stack from its pointer on are restored
+// behind the mirror function: the return address and the arguments.
+const argumentArea = 512
+
+var ruleJprobe = classify.Rule{ID: "runtime/jprobe", Errno: classify.EEXIST,
+	Reason: "a function can have one jprobe only",
+	Remedy: "unregister the other one, or register a Probe, of which there may be any number"}
+
+// RegisterJprobe puts a jprobe on a function. It returns a *RegisterError.
+func (r *Runtime) RegisterJprobe(p *Jprobe) error {
+	entry := &Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr, Disabled: p.Disabled, Redirects: true}
+	if p.entry != nil {
+		return refuse(entry, 0, &ruleRegistered, nil)
+	}
+	addr, im, err := r.resolve(entry)
+	if err != nil {
+		return err
+	}
+	behind, ok := r.entryOf(im, addr)
+	if !ok {
+		return refuse(entry, addr, &ruleNotEntry, nil)
+	}
+	if s := r.sites[behind]; s != nil && slices.ContainsFunc(s.probes, func(q *Probe) bool { return q.mirror }) {
+		return refuse(entry, addr, &ruleJprobe, nil)
+	}
+	if err := r.makeStubs(im); err != nil {
+		return refuse(entry, addr, &ruleNoRoom, err)
+	}
+	entry.Symbol, entry.Offset, entry.Addr, entry.mirror = "", 0, behind, true
+	entry.PreHandler = func(c *Context) bool {
+		if err := r.runMirror(c.CPU, p.Mirror); err != nil {
+			r.failed = err
+		}
+		return false
+	}
+	if err := r.Register(entry); err != nil {
+		return err
+	}
+	p.entry = entry
+	return nil
+}
+
+// UnregisterJprobe takes a jprobe away.
+func (r *Runtime) UnregisterJprobe(p *Jprobe) error {
+	entry := p.entry
+	if entry == nil {
+		return refuse(&Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr}, 0, &ruleUnregistered, nil)
+	}
+	p.entry = nil
+	return r.Unregister(entry)
+}
+
+// JprobeReturn returns the address that a mirror function ends at; 0 where no
+// jprobe has been registered.
+func (r *Runtime) JprobeReturn() uint64 { return r.stubs.mirrorEnd }
+
+// Nmissed returns how often the function was called without its mirror.
+func (p *Jprobe) Nmissed() uint64 {
+	if p.entry == nil {
+		return 0
+	}
+	return p.entry.missed
+}
+
+// Hits returns how often the mirror function ran.
+func (p *Jprobe) Hits() uint64 {
+	if p.entry == nil {
+		return 0
+	}
+	return p.entry.hits
+}
+
+// runMirror runs a mirror function on a CPU that stands at a function's entry,
+// and restores what it changed.
+func (r *Runtime) runMirror(cpu int, f Function) error {
+	c := r.m.CPU(cpu)
+	saved := r.file.NewState()
+	c.SaveCore(saved)
+	stack, sp := make([]byte, argumentArea), c.Reg(r.file.SP)
+	stack = stack[:r.readable(stack, sp)]
+	running, wasRunning := r.cpus[cpu].running, c.Running()
+	r.depth++
+	r.enterMirror(c, f)
+	err := r.runUntil(cpu, r.stubs.mirrorEnd)
+	r.depth--
+	r.cpus[cpu].running = running
+	c.RestoreCore(saved)
+	c.SetRunning(wasRunning)
+	if len(stack) > 0 {
+		_ = r.m.Write(sp, stack)
+	}
+	return err
+}
+
+// enterMirror has a CPU go on at a mirror function, which returns to its end.
+func (r *Runtime) enterMirror(c CPU, f Function) {
+	conv := r.convention
+	if conv.Link >= 0 {
+		c.SetReg(conv.Link, r.stubs.mirrorEnd)
+	} else {
+		_ = r.m.WriteWord(c.Reg(r.file.SP), r.stubs.mirrorEnd)
+	}
+	if conv.Entry >= 0 {
+		c.SetReg(conv.Entry, f.Entry)
+	}
+	if conv.TOC >= 0 && f.TOC != 0 {
+		c.SetReg(conv.TOC, f.TOC)
+		c.SetReg(conv.Env, f.Env)
+	}
+	c.SetReg(r.file.PC, f.Entry)
+}
+
+// runUntil runs one CPU until it comes to the breakpoint at end.
+func (r *Runtime) runUntil(cpu int, end uint64) error {
+	const budget = 1 << 30
+	c := r.m.CPU(cpu)
+	for left := budget; left > 0; left -= eventCost {
+		ev, err := c.Run(r.opt.Pass)
+		if err != nil {
+			return err
+		}
+		if ev.Kind == EventBreakpoint && ev.Addr == end {
+			return nil
+		}
+		if ev.Kind == EventBudget {
+			left -= r.opt.Pass
+		}
+		if returned, err := r.handle(cpu, ev); err != nil || returned {
+			return err
+		}
+	}
+	return ErrBudget
+}
+
+// readable reads as much of dst as there is memory for from addr on, and returns
+// how much that is.
+func (r *Runtime) readable(dst []byte, addr uint64) int {
+	n := min(uint64(len(dst)), pageSize-addr%pageSize)
+	if r.m.Read(dst[:n], addr) != nil {
+		return 0
+	}
+	if n < uint64(len(dst)) && r.m.Read(dst[n:], addr+n) == nil {
+		return len(dst)
+	}
+	return int(n)
+}
