@@ -1,0 +1,21 @@
+package amd64
+
+import "xol/detour"
+
+// fetchRegisters are the names of registers in probe events: those that Linux
+// gives to the fields of struct pt_regs [Linux, arch/x86/kernel/ptrace.c,
+// regs_query_register_offset].
+var fetchRegisters = map[string]int{
+	"ax": RAX, "bx": RBX, "cx": RCX, "dx": RDX, "si": RSI, "di": RDI, "bp": RBP, "sp": RSP,
+	"r8": R8, "r9": R9, "r10": R10, "r11": R11, "r12": R12, "r13": R13, "r14": R14, "r15": R15,
+	"ip": RIP, "flags": RFLAGS,
+	"orig_ax": detour.NoRegister, "cs": detour.NoRegister, "ss": detour.NoRegister,
+}
+
+// FetchRegister returns the index in Registers of the register that probe
+// events call name: "ax" for RAX. It is detour.NoRegister for a field of the
+// frame that stands for no register; ok says whether there is such a name.
+func (ISA) FetchRegister(name string) (index int, ok bool) {
+	index, ok = fetchRegisters[name]
+	return index, ok
+}
