@@ -23,7 +23,11 @@ var amd64Target = target{
 	reset: map[int]uint64{amd64.FTW: 0xffff}, // no x87 register in use
 	learn: amd64Learn,
 	trap:  amd64Trap,
-	step:  amd64Step,
+
+	breakpoint: amd64Breakpoint,
+	trapped:    amd64Trapped,
+
+	step: amd64Step,
 	test: testCode{
 		code:       "48894608" + "ff5610" + "cc" + "488b07" + "c3", // mov [rsi+8],rax; call [rsi+16]; int3; mov rax,[rdi]; ret
 		called:     "48ffc0" + "c3",                                // inc rax; ret
@@ -43,7 +47,7 @@ func amd64Trap(c *CPU, number uint32) runtime.Event {
 	case amd64Debug:
 		return runtime.Event{Kind: runtime.EventStep, Addr: pc}
 	case amd64Breakpoint:
-		return runtime.Event{Kind: runtime.EventBreakpoint, Addr: pc - amd64BreakpointLen(c, pc)}
+		return runtime.Event{Kind: runtime.EventBreakpoint, Addr: amd64Trapped(c)}
 	}
 	c.forgetException()
 	return runtime.Event{Kind: runtime.EventException, Addr: pc, Number: uint64(number)}
@@ -112,13 +116,14 @@ func (c *CPU) forgetException() {
 	c.err = c.engine.SetContext()
 }
 
-// amd64BreakpointLen tells int3, which is one byte, from int 3, which is two.
-func amd64BreakpointLen(c *CPU, pc uint64) uint64 {
+// amd64Trapped tells int3, which is one byte, from int 3, which is two.
+func amd64Trapped(c *CPU) uint64 {
+	pc := c.PC()
 	var b [2]byte
 	if c.m.Read(b[:], pc-2) == nil && b == [2]byte{0xcd, amd64Breakpoint} {
-		return 2
+		return pc - 2
 	}
-	return 1
+	return pc - 1
 }
 
 func amd64Step(c *CPU, on bool) error {

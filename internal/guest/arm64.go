@@ -22,6 +22,10 @@ const (
 
 var arm64Target = target{
 	trap: arm64Trap,
+
+	breakpoint: arm64Breakpoint,
+	trapped:    (*CPU).PC,
+
 	step: func(*CPU, bool) error { return ErrNoStep },
 	test: testCode{
 		// str x2,[x1,#8]; ldr x3,[x1,#16]; mov x4,x30; blr x3; brk #0; ldr x2,[x0]; ret x4

@@ -20,6 +20,10 @@ type target struct {
 	// trap makes an event of the engine's number of an exception, and sets the
 	// registers to what the architecture gives the handler.
 	trap func(c *CPU, number uint32) runtime.Event
+	// breakpoint is the engine's number of a breakpoint; trapped returns the
+	// breakpoint's address, and sets the program counter as trap does.
+	breakpoint uint32
+	trapped    func(c *CPU) uint64
 	// step switches the exception behind every instruction on or off.
 	step func(c *CPU, on bool) error
 	// executor returns what executes instructions that the engine does not

@@ -20,7 +20,7 @@ type CPU struct {
 	m      *Machine
 	engine *unicorn.Engine
 	state  machine.State
-	core   registerSet // read at every stop
+	core   registerSet // read at every stop, and at a breakpoint where they are asked for
 	wide   registerSet // read where they are asked for
 	hidden *emulator.Hidden
 	fault  struct { // the last access that no page allowed
@@ -28,10 +28,12 @@ type CPU struct {
 		page   uint64
 		access runtime.Access
 	}
-	own     execution // of instructions that the engine does not know
+	early   [unicorn.Early]int // registers that a breakpoint shows at once
+	own     execution          // of instructions that the engine does not know
 	lengths []uint8
 	pending int   // offset in the engine's context of amd64's pending exception
 	err     error // that registers could not be reached
+	failed  error // of what dealt with a breakpoint
 }
 
 // registerSet is a part of the registers that the engine shows.
@@ -110,6 +112,7 @@ func (c *CPU) prepare() error {
 		return err
 	}
 	c.engine.Trace(c.m.opt.Trace != nil)
+	c.handleBreakpoints()
 	var ids []int32
 	for _, k := range c.m.model.Constants {
 		ids = append(ids, k.ID)
@@ -150,15 +153,20 @@ func (c *CPU) SetRunning(running bool) { c.running = running }
 func (c *CPU) Reg(i int) uint64 {
 	if !isCore(c.m.File.Registers[i].Kind) {
 		c.load()
+	} else if !c.core.loaded && !c.isEarly(i) {
+		c.loadCore()
 	}
 	return c.m.File.Word(c.state, i)
 }
 
 // SetReg sets the low 64 bits of register i.
 func (c *CPU) SetReg(i int, v uint64) {
-	if isCore(c.m.File.Registers[i].Kind) {
+	switch {
+	case i == c.m.File.PC: // which every run is given
+	case isCore(c.m.File.Registers[i].Kind):
+		c.loadCore()
 		c.core.changed = true
-	} else {
+	default:
 		c.load()
 		c.wide.changed = true
 	}
@@ -173,6 +181,7 @@ func (c *CPU) SetPC(addr uint64) { c.m.File.SetWord(c.state, c.m.File.PC, addr) 
 
 // Save copies all registers to dst, which has the size of the File.
 func (c *CPU) Save(dst machine.State) {
+	c.loadCore()
 	c.load()
 	copy(dst, c.state)
 }
@@ -180,20 +189,24 @@ func (c *CPU) Save(dst machine.State) {
 // Restore sets all registers from src.
 func (c *CPU) Restore(src machine.State) {
 	copy(c.state, src)
-	c.core.changed, c.wide.changed, c.wide.loaded = true, true, true
+	c.core.changed, c.wide.changed = true, true
+	c.core.loaded, c.wide.loaded = true, true
 }
 
 // SaveCore and RestoreCore are Save and Restore of the registers in a trap's
 // frame only: general ones, stack pointer, program counter and flags. They are
 // several times as fast.
-func (c *CPU) SaveCore(dst machine.State) { copy(dst, c.state) }
+func (c *CPU) SaveCore(dst machine.State) {
+	c.loadCore()
+	copy(dst, c.state)
+}
 
 // RestoreCore sets them from what SaveCore saved.
 func (c *CPU) RestoreCore(src machine.State) {
 	for _, l := range c.core.links {
 		copy(c.m.File.Bytes(c.state, l.Index), c.m.File.Bytes(src, l.Index))
 	}
-	c.core.changed = true
+	c.core.changed, c.core.loaded = true, true
 }
 
 // load reads the registers that are not read at every stop.
@@ -207,6 +220,7 @@ func (c *CPU) load() {
 	}
 	c.get(&c.wide)
 	if c.hidden != nil {
+		c.loadCore()
 		c.err = c.runHidden(c.hidden.Store)
 		c.core.changed = true // the code that does it uses some
 	}
@@ -294,7 +308,7 @@ func (c *CPU) resume(budget uint64) (unicorn.Stop, uint32, error) {
 	c.fault.seen = false
 	stop, number, err := c.engine.Go(c.core.regs, write, pc, budget)
 	c.get(&c.core)
-	c.core.changed, c.wide.loaded = false, false
+	c.core.loaded, c.core.changed, c.wide.loaded = true, false, false
 	return stop, number, err
 }
 
@@ -312,6 +326,9 @@ func (c *CPU) stopped(stop unicorn.Stop, number uint32, err error) (ev runtime.E
 		return runtime.Event{}, false, nil
 	case stop == unicorn.StopSteps:
 		return runtime.Event{Kind: runtime.EventBudget, Addr: pc}, true, nil
+	case stop == unicorn.StopTrap && c.failed != nil:
+		failed, c.failed = c.failed, nil
+		return runtime.Event{}, false, failed
 	case stop == unicorn.StopTrap:
 		return c.trapped(number)
 	case stop == unicorn.StopSyscall:

@@ -54,6 +54,8 @@ type Machine struct {
 	convention *machine.Convention
 	memory     memory
 	random     *rand.PCG
+
+	onBreakpoint func(cpu int, addr uint64) (handled bool, err error)
 }
 
 const (

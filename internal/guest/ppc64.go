@@ -25,7 +25,11 @@ const (
 const msrSE = 1 << 10
 
 var ppc64Target = target{
-	trap:     ppc64TrapEvent,
+	trap: ppc64TrapEvent,
+
+	breakpoint: ppc64Trap,
+	trapped:    ppc64Trapped,
+
 	step:     ppc64Step,
 	executor: func(isa arch.ISA) executor { return ppc64Executor{ppc64.NewPrefixed(isa.(ppc64.ISA))} },
 	test: testCode{
@@ -41,6 +45,12 @@ var ppc64Target = target{
 		data:       ppc64.R0 + 4,
 		nowhere:    ppc64.R0 + 3,
 	},
+}
+
+// ppc64Trapped takes back the 4 that the engine adds.
+func ppc64Trapped(c *CPU) uint64 {
+	c.SetPC(c.PC() - 4)
+	return c.PC()
 }
 
 // ppc64TrapEvent takes back the 4 that the engine adds to the address of what

@@ -3,10 +3,21 @@
 #include "shim.h"
 #include "_cgo_export.h"
 
+// Lets the host deal with a breakpoint while the run goes on.
+static bool handled(uc_engine *uc, struct xol_stop *stop)
+{
+	for (int i = 0; i < XOL_EARLY; i++)
+		if (uc_reg_read(uc, stop->ids[i], &stop->early[i]))
+			return false;
+	return xolBreakpoint(stop->handler) && !uc_reg_write(uc, stop->ids[0], &stop->early[0]);
+}
+
 static void on_trap(uc_engine *uc, uint32_t number, void *data)
 {
 	struct xol_stop *stop = data;
 
+	if (stop->handler && number == stop->breakpoint && handled(uc, stop))
+		return;
 	stop->kind = XOL_STOP_TRAP;
 	stop->number = number;
 	uc_emu_stop(uc);

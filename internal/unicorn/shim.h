@@ -7,11 +7,19 @@
 #include <stdint.h>
 #include <unicorn/unicorn.h>
 
+// How many registers the handler of a breakpoint gets without asking.
+#define XOL_EARLY 3
+
 // Why the last run ended early. The engine's own error does not say which
 // exception it was.
 struct xol_stop {
 	uint32_t kind; // enum xol_stop_kind
 	uint32_t number; // of the exception
+
+	uintptr_t handler; // of breakpoints; 0 where they stop the run as well
+	uint32_t breakpoint; // the number of their exception
+	int ids[XOL_EARLY]; // of the registers that the handler gets: the first is the program counter
+	uint64_t early[XOL_EARLY]; // their values
 };
 
 enum xol_stop_kind {

@@ -112,6 +112,9 @@ type Engine struct {
 	watch     *C.struct_xol_watch  // nil where nothing is watched
 	refused   map[uint64]C.uc_hook // the hooks of instructions that must not run
 	context   *C.uc_context
+
+	onBreakpoint BreakpointHandler
+	panicked     any // what it panicked with
 }
 
 // Open returns a new engine that translates addresses by t.

@@ -90,7 +90,7 @@ static struct xol_page *make(struct xol_watch *w, uint64_t address)
 
 static size_t offset(const struct xol_watch *w, uint64_t address)
 {
-	return address % page_size / w->align;
+	return address % page_size >> w->shift;
 }
 
 static bool note_lengths(struct xol_watch *w, uint64_t address, const uint8_t *lengths, size_t count)
@@ -153,31 +153,37 @@ static void stop_at(uc_engine *uc, struct xol_watch *w, uint32_t kind, uint64_t 
 	uc_emu_stop(uc);
 }
 
-static void on_block(uc_engine *uc, uint64_t address, uint32_t size, void *data)
+// Returns the page of a block that may run; stops in front of any other.
+static struct xol_page *enter(uc_engine *uc, struct xol_watch *w, uint64_t address, uint32_t size)
 {
-	struct xol_watch *w = data;
 	struct xol_page *p;
-	size_t i = offset(w, address);
 
 	if (w->off || w->stop->kind != XOL_STOP_NONE)
-		return;
+		return NULL;
 	p = find(w, address);
 	if (size > longest_block) // the engine does not know it
 		size = 1;
-	if (!p || p->blocks[i].bytes < size)
-		stop_at(uc, w, XOL_STOP_BLOCK, address, size);
+	if (p && p->blocks[offset(w, address)].bytes >= size)
+		return p;
+	stop_at(uc, w, XOL_STOP_BLOCK, address, size);
+	return NULL;
+}
+
+static void on_block(uc_engine *uc, uint64_t address, uint32_t size, void *data)
+{
+	enter(uc, data, address, size);
 }
 
 // Where instructions are not counted one by one, a block counts when it starts.
 static void on_block_counted(uc_engine *uc, uint64_t address, uint32_t size, void *data)
 {
 	struct xol_watch *w = data;
+	struct xol_page *p = enter(uc, w, address, size);
 	uint64_t n;
 
-	on_block(uc, address, size, data);
-	if (w->off || w->stop->kind != XOL_STOP_NONE)
+	if (!p)
 		return;
-	n = find(w, address)->blocks[offset(w, address)].instructions;
+	n = p->blocks[offset(w, address)].instructions;
 	if (w->budget == 0)
 		stop_at(uc, w, XOL_STOP_STEPS, address, size);
 	else
@@ -227,6 +233,7 @@ uc_err xol_watch_open(uc_engine *uc, struct xol_watch *w, bool every_instruction
 	uc_hook hook;
 	uc_err err;
 
+	w->shift = __builtin_ctz(w->align);
 	w->bits = 6;
 	w->pages = calloc((size_t)1 << w->bits, sizeof(*w->pages));
 	w->transfers = calloc(w->room, sizeof(*w->transfers));

@@ -90,6 +90,10 @@ func (e *Engine) Go(r *Registers, write bool, pc, budget uint64) (stop Stop, num
 	if code != 0 {
 		err = Error(code)
 	}
+	if p := e.panicked; p != nil {
+		e.panicked = nil
+		panic(p)
+	}
 	return Stop(e.stop.kind), uint32(e.stop.number), err
 }
 
@@ -102,8 +106,9 @@ func (e *Engine) Block() (addr, size uint64) { return uint64(e.watch.address), u
 
 // GoUnwatched is Go for code of the host's own, which ends in a trap.
 func (e *Engine) GoUnwatched(r *Registers, pc uint64) (stop Stop, number uint32, err error) {
-	e.watch.off = true
-	defer func() { e.watch.off = false }()
+	handler := e.stop.handler
+	e.watch.off, e.stop.handler = true, 0
+	defer func() { e.watch.off, e.stop.handler = false, handler }()
 	return e.Go(r, true, pc, 0)
 }
 

@@ -14,7 +14,7 @@ struct xol_transfer {
 struct xol_watch {
 	struct xol_stop *stop;
 	bool off; // the code that runs is the host's own
-	uint32_t align; // of instructions
+	uint32_t align, shift; // of instructions: align is 1 << shift
 
 	uint64_t budget; // instructions that may still start
 	uint64_t address, size; // of the block or instruction that stopped the run

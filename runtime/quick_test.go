@@ -1,0 +1,172 @@
+//go:build unicorn
+
+package runtime_test
+
+import (
+	"fmt"
+	"testing"
+
+	"xol/arch"
+	"xol/internal/guest"
+	"xol/runtime"
+)
+
+// eachQuick calls f where hits are handled while the engine runs: where the copy
+// leads back, and where a detour buffer calls out.
+func eachQuick(t *testing.T, f func(t *testing.T, p *program, sort runtime.Function)) {
+	for _, isa := range arch.Names() {
+		for _, optimized := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s optimized=%t", isa, optimized), func(t *testing.T) {
+				p := open(t, isa, "2", guest.Options{}, runtime.Options{NoOptimize: !optimized})
+				sort, err := p.p.Function("sort_words")
+				if err != nil {
+					t.Fatal(err)
+				}
+				f(t, p, sort)
+			})
+		}
+	}
+}
+
+// start registers probe at the comparison that sort makes, and has the first hit
+// prepare the others.
+func (p *program) start(t *testing.T, sort runtime.Function, probe *runtime.Probe) {
+	t.Helper()
+	probe.Symbol = probed
+	if err := p.Register(probe); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.sortWords(sort); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Settle(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sortWords sorts the words from 99 to 0.
+func (p *program) sortWords(sort runtime.Function) error {
+	const n = 100
+	for i := range uint64(n) {
+		if err := p.m.WriteWord(bufferAddr+8*i, n-1-i); err != nil {
+			return err
+		}
+	}
+	if _, err := p.Call(0, sort, bufferAddr, n); err != nil {
+		return err
+	}
+	for i := range uint64(n) {
+		if v, err := p.m.ReadWord(bufferAddr + 8*i); err != nil || v != i {
+			return fmt.Errorf("word %d is %d: %v", i, v, err)
+		}
+	}
+	return nil
+}
+
+func TestHandlerCallsAmidRun(t *testing.T) {
+	const textAddr = bufferAddr + 4096
+	eachQuick(t, func(t *testing.T, p *program, sort runtime.Function) {
+		length, err := p.p.Function("length")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.m.Write(textAddr, []byte("hello\x00")); err != nil {
+			t.Fatal(err)
+		}
+		calls := 0
+		p.start(t, sort, &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+			a, _ := c.Regs.Arg(0)
+			if n, err := c.Call(length, textAddr); err != nil || n != 5 {
+				t.Fatalf("length returned %d, %v", n, err)
+			}
+			if b, _ := c.Regs.Arg(0); a != b {
+				t.Fatalf("the first argument was %#x, is %#x", a, b)
+			}
+			calls++
+			return false
+		}})
+		calls = 0
+		if err := p.sortWords(sort); err != nil || calls == 0 {
+			t.Errorf("%v after %d calls", err, calls)
+		}
+	})
+}
+
+func TestHandlerSetsRegistersAmidRun(t *testing.T) {
+	eachQuick(t, func(t *testing.T, p *program, sort runtime.Function) {
+		swap := false
+		p.start(t, sort, &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+			if swap {
+				a, _ := c.Regs.Arg(0)
+				b, _ := c.Regs.Arg(1)
+				c.Regs.SetArg(0, b)
+				c.Regs.SetArg(1, a)
+			}
+			return false
+		}})
+		swap = true // larger words first
+		err := p.sortWords(sort)
+		if first, _ := p.m.ReadWord(bufferAddr); err == nil || first != 99 {
+			t.Errorf("the first word is %d, %v", first, err)
+		}
+	})
+}
+
+func TestHandlerRegistersProbeAmidRun(t *testing.T) {
+	eachQuick(t, func(t *testing.T, p *program, sort runtime.Function) {
+		var other, self runtime.Probe
+		hits := 0
+		self.PreHandler = func(c *runtime.Context) bool {
+			switch hits++; hits {
+			case 10:
+				other.Symbol = "quick_sort"
+				if err := p.Register(&other); err != nil {
+					t.Fatal(err)
+				}
+			case 20:
+				if err := p.Unregister(&self); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return false
+		}
+		self.Symbol = probed
+		if err := p.Register(&self); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := p.sortWords(sort); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Settle(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if hits != 20 || p.Hits(&other) == 0 {
+			t.Errorf("%d hits, %d of the probe that was registered meanwhile", hits, p.Hits(&other))
+		}
+		if n := p.Stats(); n.Probes != 1 {
+			t.Errorf("%+v", n)
+		}
+	})
+}
+
+func TestHandlerPanicsAmidRun(t *testing.T) {
+	eachQuick(t, func(t *testing.T, p *program, sort runtime.Function) {
+		armed := false
+		p.start(t, sort, &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+			if armed {
+				panic("handler")
+			}
+			return false
+		}})
+		armed = true
+		defer func() {
+			if r := recover(); r != "handler" {
+				t.Errorf("recovered %v", r)
+			}
+		}()
+		err := p.sortWords(sort)
+		t.Errorf("no panic: %v", err)
+	})
+}
