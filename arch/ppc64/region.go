@@ -13,8 +13,9 @@ import (
 // suffix.
 
 // regionRules have no rule for a return address, since the prefix is no call;
-// nor for landing pads, kCFI traps and short functions, which Power does not
-// have or which one word cannot overrun.
+// for landing pads, kCFI traps and short functions, which Power does not have
+// or which one word cannot overrun; nor for what is not known of jumps, which
+// go to instructions and not inside of one.
 var regionRules = optcheck.Rules{
 	optcheck.KeepFtrace: {
 		ID:     "ppc64/region-ftrace-site",
@@ -95,11 +96,6 @@ var regionRules = optcheck.Rules{
 	optcheck.LandedJumpLabel: {
 		ID:     "ppc64/region-jump-label-target",
 		Reason: "the kernel may patch in a branch to the second word of this prefixed instruction",
-	},
-	optcheck.UnresolvedJump: {
-		ID:     "ppc64/region-indirect-jump",
-		Reason: "an indirect jump in the function could go to the second word of this prefixed instruction",
-		Remedy: "probe an instruction without a prefix",
 	},
 	optcheck.Undecodable: {
 		ID:     "ppc64/region-undecodable",

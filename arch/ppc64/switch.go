@@ -57,11 +57,6 @@ func (t *tracer) jump(i int, v value) optcheck.Jump {
 			return optcheck.Jump{Kind: optcheck.JumpPointer} // the start of another function
 		}
 		return unresolved(fromConstant)
-	case valueGuess:
-		if v.cell && v.number-t.f.Addr >= uint64(len(t.f.Code)) {
-			return optcheck.Jump{Kind: optcheck.JumpPointer}
-		}
-		return unresolved(fromArithmetic)
 	case valueEntry:
 		if v.width != 8 || v.shift != 0 {
 			return unresolved(fromEntryAlone)
@@ -70,7 +65,7 @@ func (t *tracer) jump(i int, v value) optcheck.Jump {
 			return optcheck.Jump{Kind: optcheck.JumpPointer} // one of several functions
 		}
 	case valueTarget:
-		if (v.last != 0 || v.zero) && !t.oneTable(v) {
+		if v.last != 0 && !t.oneTable(v) {
 			return unresolved(fromTables)
 		}
 	default:
@@ -86,15 +81,23 @@ func (t *tracer) ownLabel(addr uint64) bool {
 }
 
 // oneTable reports whether the tables that v may come from are parts of one:
-// every entry from the first table to the last one's start leads to an
-// instruction of the function.
+// whether all entries from the first table to the last one's start lead into
+// the function.
 func (t *tracer) oneTable(v value) bool {
-	size := max(v.last, v.number) - v.number + uint64(v.width)
-	if t.mem == nil || size > maxCount || v.width != 4 || size%4 != 0 {
+	return t.leadInside(v, v.number, v.last+uint64(v.width))
+}
+
+// leadInside reports whether all entries from start to end, as those of v, lead
+// to instructions of the function.
+func (t *tracer) leadInside(v value, start, end uint64) bool {
+	if t.mem == nil || end-start > maxCount {
 		return false
 	}
-	data, err := t.mem.Data(nil, v.number, size)
-	if err != nil {
+	if v.kind == valueEntry {
+		return t.ownLabel(start)
+	}
+	data, err := t.mem.Data(nil, start, end-start)
+	if err != nil || v.width != 4 || len(data) < 4 {
 		return false
 	}
 	for ; len(data) >= 4; data = data[4:] {
@@ -105,16 +108,25 @@ func (t *tracer) oneTable(v value) bool {
 		if t.indexOf(v.base+entry<<v.shift) < 0 {
 			return false
 		}
-		v.zero = v.zero && entry != 0
 	}
-	return !v.zero
+	return true
 }
 
 // table describes the table that instruction i jumps by to v.
+//
+// Where the function has other indirect jumps, one of them may lead behind a
+// comparison, which then is one of another switch and says too little. It is
+// not trusted where the table may go on.
 func (t *tracer) table(i int, v value) optcheck.Table {
 	table := optcheck.Table{Addr: v.number, Base: v.base, Width: v.width, Shift: v.shift, Signed: v.signed}
-	if v.scale != unscaled {
-		t.bound(&table, i, v.index)
+	if v.scale == unscaled {
+		return table
 	}
-	return table
+	bounded := table
+	t.bound(&bounded, i, v.index)
+	end := v.number + uint64(bounded.Count)*uint64(v.width)
+	if bounded.Bound == optcheck.BoundCompare && len(t.indirect) > 1 && t.leadInside(v, end, end+uint64(v.width)) {
+		return table
+	}
+	return bounded
 }

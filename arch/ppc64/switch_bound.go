@@ -231,7 +231,7 @@ const (
 
 // learn takes in what follows from a conditional branch that was taken or not.
 func learn(known *[8]condition, inst *decode.Inst, taken bool) {
-	if !inst.Has(decode.Conditional) {
+	if target, direct := inst.BranchTarget(); !inst.Has(decode.Conditional) || direct && target == inst.Next() {
 		return
 	}
 	switch OpOf(inst) {

@@ -13,11 +13,11 @@ import (
 // endlessMemory has data everywhere: at each address, the address.
 type endlessMemory struct{ order binary.ByteOrder }
 
-func (m endlessMemory) Data(dst []byte, addr, size uint64) ([]byte, error) {
+func (m endlessMemory) Data(_ []byte, addr, size uint64) ([]byte, error) {
 	if size > 1<<20 {
 		return nil, errors.New("too much")
 	}
-	dst = make([]byte, size+8)
+	dst := make([]byte, size+8)
 	for i := uint64(0); i < size; i += 8 {
 		m.order.PutUint64(dst[i:], addr+i)
 	}

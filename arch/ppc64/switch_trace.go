@@ -2,6 +2,7 @@ package ppc64
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"xol/classify"
 	"xol/decode"
@@ -15,7 +16,6 @@ const (
 	maxNesting = 64      // registers that depend on one another
 	maxStarts  = 1 << 10 // places where paths meet, on the way to one register
 	maxTracks  = 16      // registers that are copied to one
-	maxSoles   = 4       // searches of the whole function for one register
 )
 
 // tracer finds out what a register holds by going back from where it is used.
@@ -27,9 +27,10 @@ type tracer struct {
 	mem   optcheck.Memory
 	order binary.ByteOrder
 	steps int // left
-	soles int // made
 	depth int
-	frame int8 // whether r31 points at the frame: 1, or -1 where it does not
+	// Whether r31 points at the frame, and whether r2 is the TOC pointer
+	// throughout.
+	frame, hasTOC answer
 
 	// The direct branches of f, as lists by target: sources has the last
 	// branch to each instruction, siblings, for each branch, the one before it
@@ -41,12 +42,29 @@ type tracer struct {
 	circle int // the first of joins that has come to depend on itself
 }
 
+// answer is one that is looked for when it is needed.
+type answer int8
+
+const (
+	unasked answer = iota
+	no
+	yes
+)
+
+// answerOf returns the answer that holds is.
+func answerOf(holds bool) answer {
+	if holds {
+		return yes
+	}
+	return no
+}
+
 // join is what is known of a register or slot where paths meet.
 type join struct {
 	where location
 	at    int32
 	open  bool // still being found out; value is then valueNone
-	value
+	value value
 }
 
 // noCircle stands for no index of joins.
@@ -139,10 +157,14 @@ func (t *tracer) register(r uint8, j int) value {
 	if r == stackPointer {
 		return value{kind: valueNumber}
 	}
-	return t.find(location{reg: r}, j)
+	v := t.find(location{reg: r}, j)
+	if r == tocPointer && v.kind == valueFar && t.keepsTOC() {
+		return t.toc()
+	}
+	return v
 }
 
-// slot returns what part s of the frame holds in front of instruction j.
+// stored returns what part s of the frame holds in front of instruction j.
 func (t *tracer) stored(s slot, j int) value { return t.find(location{noRegister, s}, j) }
 
 // find returns what w holds in front of instruction j: valueFar where the only
@@ -177,8 +199,8 @@ func (t *tracer) scan(w location, p int) (at int, found bool) {
 	return p, true
 }
 
-// sets reports whether instruction p changes w. Outside the frame, every store
-// may.
+// sets reports whether instruction p changes w. Inside the frame, those stores
+// do that name it by the same register; outside, every store and call may.
 func (t *tracer) sets(p int, w location) bool {
 	inst := &t.f.Insts[p]
 	if w.reg != noRegister {
@@ -226,13 +248,13 @@ func (s slot) overlaps(o slot) bool {
 
 // assigned returns what instruction p, which sets w, puts there.
 func (t *tracer) assigned(w location, p int) (v value) {
-	if t.depth >= maxNesting {
+	if t.steps--; t.depth >= maxNesting || t.steps < 0 {
 		return value{}
 	}
 	t.depth++
 	inst := &t.f.Insts[p]
 	switch {
-	case w.reg == tocPointer && t.restoresTOC(inst, p):
+	case w.reg == tocPointer && t.givesTOC(p):
 		v = t.toc()
 	case w.reg != noRegister:
 		v = t.result(w.reg, p)
@@ -283,17 +305,11 @@ func (t *tracer) resolve(v value) value {
 // lead. Where only indirect jumps lead to a place, what the others bring there
 // is taken for the same, unless there is nothing else.
 func (t *tracer) merged(w location, j int) value {
-	if w.reg == tocPointer {
-		return t.toc()
-	}
 	v := t.backwards(w, j, false)
 	if v.kind == valueNone || t.isNumber(v) {
 		if other := t.backwards(w, j, true); v.kind == valueNone || t.isAddress(other) {
 			v = other
 		}
-	}
-	if v.kind == valueUnknown {
-		v = t.sole(w.reg)
 	}
 	return v
 }
@@ -305,7 +321,7 @@ func (t *tracer) backwards(w location, j int, indirect bool) value {
 	for n := 0; n < len(x.starts); n++ {
 		from := x.starts[n]
 		if from.at == 0 {
-			x.value = t.either(x.value, value{kind: valueWhole}) // an argument
+			x.value = t.either(x.value, t.argument(x.tracks[from.track].where))
 		}
 		t.eachBefore(int(from.at), indirect, func(p int) { x.follow(from.track, p) })
 		if x.value.kind == valueUnknown || t.steps < 0 || len(x.starts) > maxStarts {
@@ -315,13 +331,21 @@ func (t *tracer) backwards(w location, j int, indirect bool) value {
 	return x.value
 }
 
+// argument returns what w holds when the function is entered.
+func (t *tracer) argument(w location) value {
+	if w.reg == tocPointer {
+		return t.toc()
+	}
+	return value{kind: valueWhole}
+}
+
 // search goes back on all paths. Where a value is only copied, it goes on with
 // the place that it comes from.
 type search struct {
 	t      *tracer
 	tracks []track
 	starts []joint
-	value
+	value  value
 }
 
 // track is the search for what sets one location.
@@ -344,6 +368,7 @@ func (x *search) arrive(w location, j int) {
 	}
 	if i == len(x.tracks) {
 		n := len(x.t.f.Insts)
+		x.t.steps -= n / 64
 		x.tracks = append(x.tracks, track{w, newIndexSet(n), newIndexSet(n)})
 	}
 	if x.tracks[i].seen.add(j) {
@@ -408,57 +433,67 @@ func (t *tracer) eachBefore(j int, indirect bool, visit func(p int)) {
 	}
 }
 
-// sole returns the constant that register r holds wherever the function itself
-// has set it: compilers keep addresses so over a large function.
-func (t *tracer) sole(r uint8) value {
-	if r >= 32 || t.depth >= maxNesting || t.soles == maxSoles {
-		return value{}
-	}
-	t.soles++
-	t.steps = max(t.steps, maxSteps/8)
-	v := value{kind: valueNone}
-	for p := range t.f.Insts {
-		inst := &t.f.Insts[p]
-		if inst.Flow != decode.FlowNone || inst.Has(decode.Invalid) || !writes(inst, r) || t.restores(inst) {
-			continue
-		}
-		if v = t.either(v, t.resolve(t.assigned(location{reg: r}, p))); v.kind != valueConst {
-			return value{}
-		}
-	}
-	return v
-}
-
-// restores reports whether inst loads a register from the frame.
-func (t *tracer) restores(inst *decode.Inst) bool {
-	l, ok := loadOf(inst)
-	return ok && !l.indexed && l.width == 8 && t.inFrame(fieldRA(WordOf(inst)))
-}
-
 // inFrame reports whether register r points at the stack frame.
 func (t *tracer) inFrame(r uint8) bool {
-	const framePointer = 31
-	if r != framePointer || t.frame != 0 {
-		return r == stackPointer || r == framePointer && t.frame > 0
+	const (
+		framePointer = 31
+		prologue     = 64 // instructions
+		setsFrame    = insnMR | stackPointer<<21 | framePointer<<16 | stackPointer<<11
+	)
+	if r != framePointer {
+		return r == stackPointer
 	}
-	t.frame = -1
-	const prologue = 64
-	for i := range t.f.Insts[:min(len(t.f.Insts), prologue)] {
-		if word := t.f.Insts[i].Detail; word == insnMR|stackPointer<<21|framePointer<<16|stackPointer<<11 {
-			t.frame = 1
-			break
-		}
+	if t.frame == unasked {
+		first := t.f.Insts[:min(len(t.f.Insts), prologue)]
+		t.frame = answerOf(slices.ContainsFunc(first, func(inst decode.Inst) bool { return inst.Detail == setsFrame }))
 	}
-	return t.frame > 0
+	return t.frame == yes
 }
 
 // tocPointer is the number of r2.
 const tocPointer = 2
 
-// restoresTOC reports whether instruction p gives r2 the TOC pointer: at the
-// global entry, or behind a call.
-func (t *tracer) restoresTOC(inst *decode.Inst, p int) bool {
-	return p < 2 || t.restores(inst)
+// What sets r2 at a global entry: addis r2,r12,… or lis r2,…, then addi r2,r2,….
+const (
+	addisTOC = opADDIS<<26 | tocPointer<<21 | 12<<16
+	lisTOC   = opADDIS<<26 | tocPointer<<21
+	addiTOC  = opADDI<<26 | tocPointer<<21 | tocPointer<<16
+)
+
+// atEntry reports whether inst sets r2 as at a global entry.
+func atEntry(inst *decode.Inst) bool {
+	switch inst.Detail &^ 0xffff {
+	case addisTOC, lisTOC, addiTOC:
+		return true
+	}
+	return false
+}
+
+// givesTOC reports whether instruction p, which writes r2, gives it the TOC
+// pointer: at a global entry, or behind a call.
+func (t *tracer) givesTOC(p int) bool {
+	inst := &t.f.Insts[p]
+	l, ok := loadOf(inst)
+	return atEntry(inst) || ok && !l.indexed && fieldRA(WordOf(inst)) == stackPointer
+}
+
+// keepsTOC reports whether r2 is the TOC pointer wherever paths meet: whether
+// it is only set at entries and loaded, be it for a call. Code that addresses
+// by the program counter may use r2 for anything.
+func (t *tracer) keepsTOC() bool {
+	if t.hasTOC == unasked {
+		t.hasTOC = answerOf(!slices.ContainsFunc(t.f.Insts, usesTOC))
+	}
+	return t.hasTOC == yes
+}
+
+// usesTOC reports whether inst makes r2 something else than the TOC pointer.
+func usesTOC(inst decode.Inst) bool {
+	if inst.Flow != decode.FlowNone || inst.Has(decode.Invalid) || !writes(&inst, tocPointer) || atEntry(&inst) {
+		return false
+	}
+	_, ok := loadOf(&inst)
+	return !ok
 }
 
 // TOCMemory is implemented by an optcheck.Memory that knows the TOC pointer,
@@ -472,19 +507,14 @@ type TOCMemory interface {
 // it from its own address, or in a program that is not position-independent
 // loads it as a constant [OpenPOWER ELFv2 ABI, 2.3.2.1].
 func (t *tracer) toc() value {
-	const (
-		addisFromEntry = opADDIS<<26 | tocPointer<<21 | 12<<16
-		lis            = opADDIS<<26 | tocPointer<<21
-		addi           = opADDI<<26 | tocPointer<<21 | tocPointer<<16
-	)
 	if len(t.f.Insts) >= 2 {
-		first, second := WordOf(&t.f.Insts[0]), WordOf(&t.f.Insts[1])
-		n := signedField(first)<<16 + signedField(second)
-		if second&^0xffff == addi {
-			switch first &^ 0xffff {
-			case addisFromEntry:
-				return constant(t.f.Insts[0].Addr + n)
-			case lis:
+		first, second := &t.f.Insts[0], &t.f.Insts[1]
+		n := signedField(WordOf(first))<<16 + signedField(WordOf(second))
+		if second.Detail&^0xffff == addiTOC {
+			switch first.Detail &^ 0xffff {
+			case addisTOC:
+				return constant(first.Addr + n)
+			case lisTOC:
 				return constant(n)
 			}
 		}

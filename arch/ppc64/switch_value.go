@@ -41,12 +41,11 @@ var noIndex = selector{reg: noRegister, bits: 64}
 // value is what is known of a number.
 type value struct {
 	kind   valueKind
-	cell   bool  // valueConst: it stood in memory; valueGuess: else it is valueWhole
+	cell   bool  // valueConst: it stood in memory
 	scale  uint8 // bits by which the index is shifted
 	width  uint8 // valueEntry, valueTarget: of the entry, in bytes
 	shift  uint8 // of the entry, after the load
 	signed bool
-	zero   bool // valueTarget: or it is base, as if there were an entry 0
 	number uint64
 	base   uint64
 	last   uint64 // valueTarget: the entry is from one of several tables, of which this is the last; else 0
@@ -89,12 +88,6 @@ func (t *tracer) either(a, b value) value {
 		return a
 	case a.kind == valueTarget && b.kind == valueTarget:
 		return a.span(b)
-	case a.kind == valueTarget && b.kind == valueConst && b.number == a.base:
-		a.zero = true
-		return a
-	case b.kind == valueTarget && a.kind == valueConst && a.number == b.base:
-		b.zero = true
-		return b
 	}
 	return value{}
 }
@@ -102,8 +95,8 @@ func (t *tracer) either(a, b value) value {
 // span returns what is known of a target that comes from one of two tables.
 func (v value) span(o value) value {
 	first, last := min(v.number, o.number), max(v.number, v.last, o.number, o.last)
-	v.scale, v.number, v.last, v.zero = unscaled, first, last, v.zero || o.zero
-	o.scale, o.number, o.last, o.zero = unscaled, first, last, v.zero
+	v.scale, v.number, v.last = unscaled, first, last
+	o.scale, o.number, o.last = unscaled, first, last
 	if v != o {
 		return value{}
 	}
@@ -126,9 +119,8 @@ func (v value) guess(n value) value {
 	switch {
 	case n.kind == valueStep: // a pointer that runs through a table
 	case v.kind == valueConst:
-		return value{kind: valueGuess, number: v.number, cell: n.kind == valueWhole}
+		return value{kind: valueGuess, number: v.number}
 	case v.kind == valueGuess:
-		v.cell = v.cell && n.kind == valueWhole
 		return v
 	}
 	return value{}
@@ -236,23 +228,8 @@ func (t *tracer) isData(n uint64) bool {
 	return ok
 }
 
-// shifted returns v << n.
-func (v value) shifted(n uint8) value {
-	switch v.kind {
-	case valueConst:
-		return constant(v.number << n)
-	case valueEntry:
-		v.shift += n
-		return v
-	}
-	return value{}
-}
-
 // loaded returns what is known of width bytes at the address v.
 func (t *tracer) loaded(v value, width uint8, signed bool) value {
-	if width == 8 {
-		v = t.resolve(v)
-	}
 	if v.kind == valueTarget { // one table holds the indices of another
 		v = value{kind: valueAddress, number: v.base, scale: v.shift, index: noIndex}
 	}
@@ -488,10 +465,7 @@ func newRotation(sh, low, high, size int) (r rotation, ok bool) {
 	if from < 0 {
 		from += size
 	}
-	last := from + high - low
-	if last >= size {
-		// The run goes round the end: sldi and its kin take what a left
-		// shift leaves.
+	if from+high-low >= size { // it is made of both ends of the source
 		return r, false
 	}
 	return rotation{from: uint8(from), to: uint8(low), bits: uint8(high - low + 1)}, true
@@ -510,8 +484,9 @@ func (t *tracer) rotated(p int) value {
 	switch {
 	case v.kind == valueConst:
 		return constant(v.number >> r.from & (1<<r.bits - 1) << r.to)
-	case r.from == 0 && wide && v.kind == valueEntry && (r.bits+r.to == 64 || !v.signed):
-		return v.shifted(r.to)
+	case r.from == 0 && wide && v.kind == valueEntry && v.shift == 0 && (r.bits+r.to == 64 || !v.signed):
+		v.shift = r.to
+		return v
 	case r.from != 0:
 		return value{kind: valueIndex, scale: r.to, index: selector{reg: noRegister, bits: r.bits, check: inst.Addr}}
 	}

@@ -313,6 +313,20 @@ two_checks.check:
 1:	dispatch
 	table one_check
 
+	function behind_check
+	address 10, behind_check.table
+	address 8, 1f
+	sldi 9, 4, 2
+	lwax 9, 8, 9
+	add 9, 9, 8
+	mtctr 9
+	bctr
+1:	.long 2f - 1b, 3f - 1b
+2:	cmplwi 3, 1
+	bgtlr
+3:	dispatch
+	table behind_check
+
 	function hoisted
 	address 31, hoisted.table
 	mr 30, 4
@@ -383,6 +397,45 @@ spilled_address.check:
 2:	bctr
 shared.second = shared.table + 8
 	table shared
+
+	function table_or_pointer
+	address 10, table_or_pointer.table
+	ld 12, 0(4)
+	mtctr 12
+	cmpwi 5, 0
+	beq 1f
+	sldi 9, 3, 2
+	lwax 9, 10, 9
+	add 9, 9, 10
+	mtctr 9
+1:	bctr
+	table table_or_pointer
+
+	function two_levels
+	address 10, two_levels.table
+	lbzx 9, 10, 3
+	sldi 9, 9, 2
+	lwax 9, 10, 9
+	add 9, 9, 10
+	mtctr 9
+	bctr
+	table two_levels
+
+	function used_before
+	li 31, 5
+	cmpwi 3, 9
+	beq 1f
+	address 31, used_before.table
+1:	cmpwi 4, 8
+	beq 2f
+	sldi 9, 3, 2
+	lwax 9, 31, 9
+	add 9, 9, 31
+	mtctr 9
+	bctr
+2:	mr 3, 31
+	b compare
+	table used_before
 
 	function loaded_zero_extended
 	address 10, loaded_zero_extended.table
