@@ -25,7 +25,8 @@ type lifeCase struct {
 // cases is the table.
 func cases() []lifeCase {
 	return slices.Concat(
-		registrationCases, handlerCases, instructionCases, faultCases)
+		registrationCases, handlerCases, instructionCases, faultCases,
+		aggregateCases, nestedCases)
 }
 
 // Cases returns the names of the cases.
