@@ -33,6 +33,9 @@ func (r *Runtime) fault(cpu int, ev Event) error {
 	if s != nil && r.handleFault(cpu, s, &f) {
 		return r.retry(cpu, s, pc)
 	}
+	if r.failed != nil {
+		return r.failed
+	}
 	if s != nil && c.current.site == s {
 		r.leave(cpu)
 	}

@@ -129,6 +129,9 @@ func (r *Runtime) breakpoint(cpu int, s *site) error {
 	r.enter(cpu, HitActive, s)
 	context := Context{CPU: cpu, r: r, Regs: Regs{r: r, number: cpu, cpu: regs, ip: s.addr}}
 	redirected := r.runPre(&context, s)
+	if r.failed != nil {
+		return r.failed
+	}
 	if redirected {
 		r.observe(Transition{CPU: cpu, Addr: s.addr, Status: HitActive, Way: WayRedirect})
 		regs.SetReg(r.file.PC, context.Regs.ip)
