@@ -398,6 +398,68 @@ spilled_address.check:
 shared.second = shared.table + 8
 	table shared
 
+	function built_constant
+	address 10, built_constant.table
+	lis 8, 0
+	ori 8, 8, 4
+	oris 8, 8, 0
+built_constant.check:
+	cmpld 3, 8
+	bge built_constant.default
+	dispatch
+	table built_constant
+
+	function extended_index
+	address 10, extended_index.table
+extended_index.check:
+	cmplwi 3, 3
+	bgt extended_index.default
+	extsw 3, 3
+	sldi 9, 3, 2
+	extsw 9, 9
+	lwax 9, 10, 9
+	add 9, 9, 10
+	mtctr 9
+	mfctr 8
+	mtctr 8
+	bctr
+	table extended_index
+
+	function top_bits
+	address 10, top_bits.table
+top_bits.check:
+	srdi 3, 3, 62
+	sldi 9, 3, 2
+	lwax 9, 10, 9
+	add 9, 9, 10
+	mtctr 9
+	bctr
+	table top_bits
+
+	function offset_table
+	address 10, offset_table.table - 8
+	sldi 9, 3, 2
+	add 9, 9, 10
+	lwa 9, 8(9)
+	address 8, offset_table.table - 16
+	add 9, 9, 8
+	addi 9, 9, 16
+	mtctr 9
+	bctr
+	table offset_table
+
+	function sum_of_indices
+	address 10, sum_of_indices.table
+	sldi 9, 3, 2
+	sldi 8, 4, 3
+	add 7, 10, 9
+	add 7, 8, 7
+	lwa 9, 0(7)
+	add 9, 9, 10
+	mtctr 9
+	bctr
+	table sum_of_indices
+
 	function table_or_pointer
 	address 10, table_or_pointer.table
 	ld 12, 0(4)
@@ -503,6 +565,19 @@ pc_relative.check:
 1:	mtctr 12
 	bctr
 	end either_pointer
+
+	function selected
+	cmpdi 3, 0
+	isel 12, 4, 5, 2
+	mtctr 12
+	bctr
+	end selected
+
+	function wrapped
+	rlwinm 3, 3, 8, 30, 1
+	mtctr 3
+	bctr
+	end wrapped
 
 	function sum
 	add 3, 3, 4
