@@ -21,7 +21,9 @@ type Emulator struct {
 	regs   *unicorn.Registers
 	mem    *memory
 	parts  []machine.Part
-	hidden *Hidden // nil where the host reaches every register
+	hidden *Hidden     // nil where the host reaches every register
+	own    Executor    // nil where the engine does it all
+	inst   decode.Inst // that own executes
 }
 
 // Open returns an emulator for the ISA of that name ("amd64", "arm64",
@@ -45,6 +47,9 @@ func Open(name string, file *machine.File) (*Emulator, error) {
 	}
 	e.regs = e.registers()
 	e.hidden = e.NewHidden(file)
+	if e.NewExecutor != nil {
+		e.own = e.NewExecutor()
+	}
 	return e, nil
 }
 
@@ -75,8 +80,10 @@ func (e *Emulator) Name() string { return "unicorn" }
 
 // Skip says why the engine does not run inst.
 func (e *Emulator) Skip(inst *decode.Inst) string {
-	if reason := e.Defect(inst); reason != "" {
-		return reason
+	if e.own == nil || !e.own.Knows(inst) {
+		if reason := e.Defect(inst); reason != "" {
+			return reason
+		}
 	}
 	return e.skip(inst)
 }
@@ -136,22 +143,39 @@ func (e *Emulator) Run(out, in machine.State, seed uint64, stay machine.Range, s
 			return machine.Event{}, nil, err
 		}
 	}
-	if e.hidden != nil {
-		if err := e.enter(in); err != nil {
-			return machine.Event{}, nil, err
-		}
-	}
-	e.setRegisters(in)
-	stop, number, err := e.engine.Run(e.regs, e.pc, stay.Lo, stay.Hi, 1, steps)
-	event := e.ended(stop, number, err)
 	copy(out, in)
-	e.getRegisters(out)
-	if e.hidden != nil {
-		if err := e.leave(out); err != nil {
+	for {
+		event, left, err := e.runEngine(out, stay, steps)
+		if err != nil {
 			return event, nil, err
 		}
+		if event.Kind == machine.EventInvalid && e.own != nil {
+			var goOn bool
+			if event, goOn = e.execute(out); goOn {
+				steps = left
+				continue
+			}
+		}
+		return event, e.mem.changes(), nil
 	}
-	return event, e.mem.changes(), nil
+}
+
+// runEngine executes code up to an event, and returns how many of the steps are
+// left.
+func (e *Emulator) runEngine(s machine.State, stay machine.Range, steps int) (machine.Event, int, error) {
+	if e.hidden != nil {
+		if err := e.enter(s); err != nil {
+			return machine.Event{}, 0, err
+		}
+	}
+	e.setRegisters(s)
+	stop, number, err := e.engine.Run(e.regs, e.pc, stay.Lo, stay.Hi, 1, steps)
+	event, left := e.ended(stop, number, err), e.engine.Left()
+	e.getRegisters(s)
+	if e.hidden != nil {
+		return event, left, e.leave(s)
+	}
+	return event, left, nil
 }
 
 func (e *Emulator) setRegisters(s machine.State) {

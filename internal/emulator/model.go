@@ -35,6 +35,9 @@ type Model struct {
 	// Lethal reports whether the engine crashes on an instruction word even
 	// where it only translates it; nil where there is no such word.
 	Lethal func(word uint32) bool
+	// NewExecutor returns what executes instructions that the engine does not
+	// know; nil where there are none.
+	NewExecutor func() Executor
 
 	skip  func(*decode.Inst) string // what else no random state is run on
 	event func(trap uint32) machine.Event

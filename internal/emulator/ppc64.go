@@ -21,6 +21,7 @@ const (
 
 // The engine's numbers of exceptions on ppc64.
 const (
+	ppc64Alignment   = 5
 	ppc64Illegal     = 96
 	ppc64Unavailable = 95
 	ppc64SystemCall  = 8
@@ -35,7 +36,11 @@ func ppc64Model(f *machine.File, arch unicorn.Arch) Model {
 		Arch:      arch,
 		Constants: []Constant{{unicorn.PPCMSR, msr}},
 		Defect:    ppc64Defect,
-		skip:      ppc64Skip,
+		NewExecutor: func() Executor {
+			isa := ppc64.ISA{LittleEndian: arch == unicorn.PPC64LE}
+			return ppc64Executor{isa, ppc64.NewPrefixed(isa)}
+		},
+		skip: ppc64Skip,
 		event: func(trap uint32) machine.Event {
 			switch trap {
 			case ppc64Illegal, ppc64Unavailable:
@@ -56,10 +61,29 @@ func ppc64Model(f *machine.File, arch unicorn.Arch) Model {
 	return s
 }
 
+// ppc64Executor executes prefixed instructions.
+type ppc64Executor struct {
+	ppc64.ISA
+	prefixed *ppc64.Prefixed
+}
+
+func (x ppc64Executor) Knows(inst *decode.Inst) bool { return x.prefixed.Knows(inst) }
+
+// Undefined takes back the length of an instruction, which the engine adds.
+func (ppc64Executor) Undefined(pc uint64) uint64 { return pc - 4 }
+
+func (x ppc64Executor) Execute(inst *decode.Inst, r machine.WideRegisters, m machine.Memory) error {
+	err := x.prefixed.Execute(inst, r, m)
+	if err == ppc64.ErrBoundary {
+		return ExceptionError(ppc64Alignment)
+	}
+	return err
+}
+
 func ppc64Defect(inst *decode.Inst) string {
 	switch word := ppc64.WordOf(inst); {
 	case inst.Len == 8:
-		return "prefixed instructions, which the engine does not know"
+		return "prefixed instructions on accumulators, which the engine does not know"
 	case crashes(word):
 		return "dcbz and stores of several registers, on which the engine crashes"
 	case readsFPSCR(word):
@@ -74,6 +98,8 @@ func ppc64Skip(inst *decode.Inst) string {
 		return "privileged"
 	case inst.Flow == decode.FlowSyscall:
 		return "system calls"
+	case inst.Len == 8 && inst.Addr%64 == 60:
+		return "prefixed instructions across a 64-byte boundary, which no CPU executes"
 	case ppc64.Volatile(inst):
 		return "results that vary: clocks, random numbers, CPU identity"
 	}

@@ -73,6 +73,11 @@ func TestRunPPC64(t *testing.T) {
 			g.file.SetWord(g.start, vs+1, 0x3ff0000000000000)
 			g.file.SetWord(g.start, vs+2, 1)
 		}, machine.EventLeft, 4, vs + 1, 0x3ff0000000000001, 0},
+		{"pld", []uint32{0x04000000, 0xe4640000}, nil, machine.EventLeft, 8, r3, 1, 0},
+		{"pstd between others", []uint32{0x38600007, 0x04000000, 0xf4640008, 0x38630001}, nil, machine.EventLeft, 16, r3, 8, 1},
+		{"plxv", []uint32{0x04000000, 0xc8640000}, set(vs+3, 7), machine.EventLeft, 8, vs + 3, 1, 0},
+		{"prefixed in a loop", []uint32{0x06000000, 0x38630064, 0x4200fff8}, set(ppc64.CTR, 3), machine.EventLeft, 12, r3, 300, 0},
+		{"prefixed in a loop without end", []uint32{0x06000000, 0x38630064, 0x4bfffff8}, nil, machine.EventSteps, 0, r3, 500, 0},
 		{"a VSX register", []uint32{0xf0010c97}, set(vs+33, 7), machine.EventLeft, 4, vs + 32, 7, 0}, // xxlor vs32,vs33,vs33
 	} {
 		for _, isa := range ppc64Orders {
@@ -82,7 +87,10 @@ func TestRunPPC64(t *testing.T) {
 					c.prepare(g)
 				}
 				want := c.value
-				if c.name == "a load" {
+				switch {
+				case c.name == "plxv" && isa.LittleEndian: // the first doubleword is the upper half
+					want = machine.Word(dataAt+8, seed)
+				case c.value == 1 && c.name != "a carry in":
 					want = loaded[isa.LittleEndian]
 				}
 				for round := range 3 {
@@ -142,7 +150,8 @@ func TestWhatTheEngineCannotRunOnPPC64IsRefused(t *testing.T) {
 		{"stswx", []uint32{0x7ca4352a}, true},
 		{"lmw", []uint32{0xbba40000}, false},
 		{"dcbt", []uint32{0x7c00322c}, false},
-		{"prefixed", []uint32{0x06000001, 0x38640010}, true},
+		{"prefixed", []uint32{0x06000001, 0x38640010}, false},
+		{"prefixed on accumulators", []uint32{0x0790f0ff, 0xec044018}, true},
 		{"mffs", []uint32{0xfc20048e}, true},
 		{"mffsl", []uint32{0xfc38048e}, true},
 		{"mcrfs", []uint32{0xfc000080}, true},

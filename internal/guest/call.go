@@ -5,7 +5,6 @@ package guest
 import (
 	"fmt"
 
-	"xol/arch"
 	"xol/runtime"
 )
 
@@ -26,9 +25,6 @@ type target struct {
 	trapped    func(c *CPU) uint64
 	// step switches the exception behind every instruction on or off.
 	step func(c *CPU, on bool) error
-	// executor returns what executes instructions that the engine does not
-	// know; nil where there are none.
-	executor func(isa arch.ISA) executor
 	// test is code for a start-up test.
 	test testCode
 }

@@ -76,8 +76,8 @@ func (m *Machine) openCPU(index int) (*CPU, error) {
 	}
 	c.split()
 	c.hidden = m.model.NewHidden(m.File)
-	if m.target.executor != nil {
-		c.own.executor = m.target.executor(m.ISA)
+	if m.model.NewExecutor != nil {
+		c.own.executor = m.model.NewExecutor()
 	}
 	if err := c.prepare(); err != nil {
 		return nil, errors.Join(err, c.close())

@@ -7,29 +7,15 @@ import (
 	"errors"
 
 	"xol/decode"
+	"xol/internal/emulator"
 	"xol/machine"
 	"xol/runtime"
 )
 
-// executor executes instructions that the engine does not know, and for which it
-// raises the exception of an undefined one.
-type executor interface {
-	// Knows reports whether Execute can execute inst.
-	Knows(inst *decode.Inst) bool
-	// Execute does what inst does. On an error nothing has changed: it is an
-	// *exceptionError or one of the memory.
-	Execute(inst *decode.Inst, r machine.WideRegisters, m machine.Memory) error
-}
-
-// exceptionError is an exception that an executed instruction raises, by the
-// engine's number.
-type exceptionError uint64
-
-func (e exceptionError) Error() string { return "guest: exception" }
-
-// execution is what a CPU needs to execute instructions itself.
+// execution is what a CPU needs to execute instructions that the engine does not
+// know.
 type execution struct {
-	executor executor // nil where the engine does it all
+	executor emulator.Executor // nil where the engine does it all
 	inst     decode.Inst
 	stepping bool // an exception follows every instruction
 }
@@ -61,7 +47,7 @@ func (c *CPU) trapped(number uint32) (ev runtime.Event, done bool, err error) {
 		return ev, true, nil
 	}
 	err = c.own.executor.Execute(&c.own.inst, c, programMemory{c})
-	var exception exceptionError
+	var exception emulator.ExceptionError
 	switch {
 	case errors.Is(err, errAccess):
 		return runtime.Event{Kind: runtime.EventFault, Addr: ev.Addr, Access: c.fault.access, Page: c.fault.page}, true, nil

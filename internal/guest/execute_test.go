@@ -89,6 +89,7 @@ func TestPrefixedMemory(t *testing.T) {
 // TestPrefixedEvents has prefixed instructions that do not come to their end:
 // nothing has changed.
 func TestPrefixedEvents(t *testing.T) {
+	const alignment = 5 // the engine's number
 	readOnly := uint64(textAddr + PageSize)
 	for _, c := range []struct {
 		name, code string
@@ -99,7 +100,7 @@ func TestPrefixedEvents(t *testing.T) {
 		{"store", addi + pstdR3 + blr, readOnly, runtime.Event{Kind: runtime.EventFault, Addr: textAddr + 4, Access: runtime.AccessWrite, Page: readOnly}},
 		{"vector load", addi + plxvR3 + blr, nowhere, runtime.Event{Kind: runtime.EventFault, Addr: textAddr + 4, Access: runtime.AccessRead, Page: nowhere}},
 		{"the second page of a load", addi + pldR3 + blr, readOnly + PageSize - 5, runtime.Event{Kind: runtime.EventFault, Addr: textAddr + 4, Access: runtime.AccessRead, Page: readOnly + PageSize}},
-		{"64-byte boundary", strings.Repeat(addi, 15) + paddi + blr, 0, runtime.Event{Kind: runtime.EventException, Addr: textAddr + 60, Number: ppc64Alignment}},
+		{"64-byte boundary", strings.Repeat(addi, 15) + paddi + blr, 0, runtime.Event{Kind: runtime.EventException, Addr: textAddr + 60, Number: alignment}},
 		{"accumulators", addi + pmxv + blr, 0, runtime.Event{Kind: runtime.EventRefused, Addr: textAddr + 4}},
 		{"no suffix", addi + "06000000" + "06000000" + blr, 0, runtime.Event{Kind: runtime.EventUndefined, Addr: textAddr + 4}},
 	} {

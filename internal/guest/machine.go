@@ -203,7 +203,7 @@ func (m *Machine) next() (c *CPU, others bool) {
 // lengths are those of its instructions, as the engine wants them; what must not
 // run is at index bad, if it is not negative. The engine ends a block at what own
 // executes, which it does not know.
-func (m *Machine) check(addr, size uint64, lengths []uint8, own executor) ([]uint8, int, refusal) {
+func (m *Machine) check(addr, size uint64, lengths []uint8, own emulator.Executor) ([]uint8, int, refusal) {
 	var code [maxBlock]byte
 	have := m.readSome(code[:min(size+decode.MaxLen, maxBlock)], addr)
 	size = min(size, uint64(have))

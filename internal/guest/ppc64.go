@@ -3,17 +3,13 @@
 package guest
 
 import (
-	"xol/arch"
 	"xol/arch/ppc64"
-	"xol/decode"
 	"xol/internal/unicorn"
-	"xol/machine"
 	"xol/runtime"
 )
 
 // The engine's numbers of exceptions on ppc64.
 const (
-	ppc64Alignment   = 5
 	ppc64Trap        = 6
 	ppc64SystemCall  = 8
 	ppc64Trace       = 68
@@ -30,8 +26,7 @@ var ppc64Target = target{
 	breakpoint: ppc64Trap,
 	trapped:    ppc64Trapped,
 
-	step:     ppc64Step,
-	executor: func(isa arch.ISA) executor { return ppc64Executor{ppc64.NewPrefixed(isa.(ppc64.ISA))} },
+	step: ppc64Step,
 	test: testCode{
 		// std r5,8(r4); ld r6,16(r4); mflr r7; mtctr r6; bctrl; trap; ld r5,0(r3); mtlr r7; blr
 		code: "f8a40008" + "e8c40010" + "7ce802a6" + "7cc903a6" + "4e800421" + "7fe00008" +
@@ -82,15 +77,4 @@ func ppc64Step(c *CPU, on bool) error {
 		*regs.Word(0) |= msrSE
 	}
 	return c.engine.Write(regs)
-}
-
-// ppc64Executor executes prefixed instructions.
-type ppc64Executor struct{ *ppc64.Prefixed }
-
-func (p ppc64Executor) Execute(inst *decode.Inst, r machine.WideRegisters, m machine.Memory) error {
-	err := p.Prefixed.Execute(inst, r, m)
-	if err == ppc64.ErrBoundary {
-		return exceptionError(ppc64Alignment)
-	}
-	return err
 }

@@ -113,6 +113,7 @@ static uc_err run_inside(uc_engine *uc, struct xol_stop *stop, int pc_id,
 			stop->kind = XOL_STOP_STEPS;
 			return UC_ERR_OK;
 		}
+		stop->left = bursts;
 		err = uc_emu_start(uc, pc, 0, 0, burst);
 		if (err)
 			return err;

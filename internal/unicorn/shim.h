@@ -15,6 +15,7 @@
 struct xol_stop {
 	uint32_t kind; // enum xol_stop_kind
 	uint32_t number; // of the exception
+	size_t left; // of the bursts of xol_run
 
 	uintptr_t handler; // of breakpoints; 0 where they stop the run as well
 	uint32_t breakpoint; // the number of their exception

@@ -288,3 +288,6 @@ func (e *Engine) Run(r *Registers, pc int32, lo, hi uint64, burst, bursts int) (
 	}
 	return Stop(e.stop.kind), uint32(e.stop.number), err
 }
+
+// Left returns how many bursts the last Run, which began at least one, had left.
+func (e *Engine) Left() int { return int(e.stop.left) }
