@@ -15,8 +15,8 @@ type RegisterNames interface {
 
 // Symbols is what is known of the names of the probed program.
 type Symbols interface {
-	// Count returns how many functions are called name in the module, or in the
-	// program itself if module is empty.
+	// Count returns how many functions are called name in the module, or
+	// anywhere if module is empty.
 	Count(module, name string) int
 	// Entry says whether a probe at function+offset sees the function's
 	// arguments: whether no instruction of it has done anything before. function
