@@ -5,6 +5,7 @@ package analyze
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -29,6 +30,9 @@ type Options struct {
 	Workers int
 	// Optimize asks for verdicts on jump optimization as well.
 	Optimize bool
+	// Armed are the addresses of other probes, which a jump must not
+	// overwrite.
+	Armed []uint64
 }
 
 // ProfileError says that an ISA has no profile of that name.
@@ -53,6 +57,7 @@ type Analysis struct {
 	functions []image.Function
 	marks     *place.Index
 	workers   int
+	armed     []uint64 // sorted
 
 	surveying sync.Mutex
 	survey    *survey
@@ -73,7 +78,7 @@ func New(img *image.Image, opt Options) (*Analysis, error) {
 	if !ok {
 		return nil, &ProfileError{opt.Profile}
 	}
-	a := &Analysis{Image: img, ISA: isa, Profile: profile, workers: opt.Workers}
+	a := &Analysis{Image: img, ISA: isa, Profile: profile, workers: opt.Workers, armed: slices.Sorted(slices.Values(opt.Armed))}
 	if opt.Optimize {
 		a.Optimizer, _ = isa.Optimizer(opt.Profile, kernelOptions(img, opt.Kernel))
 	}

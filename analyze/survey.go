@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"xol/classify"
+	"xol/decode"
 	"xol/image"
 	"xol/optcheck"
 	"xol/place"
@@ -144,7 +145,7 @@ const coldSuffix = ".cold"
 
 // optimizable returns r as an Optimizer is asked about it.
 func (a *Analysis) optimizable(r *Result, whole *survey) *optcheck.Function {
-	f := &optcheck.Function{Func: &r.Func, Verdicts: r.Verdicts}
+	f := &optcheck.Function{Func: &r.Func, Verdicts: r.Verdicts, Armed: within(a.armed, r.Addr, r.End()+decode.MaxLen)}
 	if whole != nil {
 		f.Slack = a.slack(&r.Function)
 		f.Landings = whole.landings.Within(r.Addr, r.End()+f.Slack)
@@ -152,6 +153,13 @@ func (a *Analysis) optimizable(r *Result, whole *survey) *optcheck.Function {
 		f.Unread = whole.unread
 	}
 	return f
+}
+
+// within returns the part of a sorted list in [lo, hi).
+func within(list []uint64, lo, hi uint64) []uint64 {
+	from, _ := slices.BinarySearch(list, lo)
+	to, _ := slices.BinarySearch(list[from:], hi)
+	return list[from:][:to]
 }
 
 // slack returns the number of bytes behind f that are padding.

@@ -22,6 +22,7 @@ type analyzeOptions struct {
 	symbols         string
 	cpus            int
 	noOptimize      bool
+	armed           []string // places of other probes
 	format, profile choice
 	kconfig         kconfig
 }
@@ -75,6 +76,7 @@ probe) of the files, with its arguments as the file has them.`,
 	flags.BoolVar(&opt.markers, "markers", false, "list the static markers (USDT probes) instead")
 	flags.StringVar(&opt.symbols, "symbols", "", "take the symbols from a System.map or kallsyms `FILE`")
 	flags.IntVar(&opt.cpus, "cpus", 0, "use `N` CPUs (default all)")
+	flags.StringArrayVar(&opt.armed, "armed", nil, "another probe is armed at `PLACE`, which no jump may overwrite; repeatable")
 	flags.BoolVar(&opt.noOptimize, "no-optimize", false, "leave out whether breakpoints may become jumps, which takes as long as all the rest")
 	opt.format.addTo(cmd, flags, "output", "o", "output format")
 	opt.profile.addTo(cmd, flags, "profile", "", "rules to judge by (default by the kind of file)")
@@ -116,11 +118,16 @@ func (a *app) analyzeFile(list listing, opt *analyzeOptions, path string, symbol
 		return err
 	}
 	defer img.Close()
+	armed, err := resolveAll(img, opt.armed)
+	if err != nil {
+		return fileError(path, err)
+	}
 	an, err := analyze.New(img, analyze.Options{
 		Profile:  opt.profile.value,
 		Kernel:   &opt.kconfig.KernelOptions,
 		Workers:  opt.cpus,
 		Optimize: !opt.noOptimize,
+		Armed:    armed,
 	})
 	if err != nil {
 		return fileError(path, err)
@@ -134,6 +141,18 @@ func (a *app) analyzeFile(list listing, opt *analyzeOptions, path string, symbol
 		err = failed
 	}
 	return err
+}
+
+// resolveAll returns the first address that each of the places means.
+func resolveAll(img *image.Image, places []string) (addrs []uint64, err error) {
+	for _, s := range places {
+		found, err := img.Resolve(s)
+		if err != nil {
+			return nil, err
+		}
+		addrs = append(addrs, found[0].Addr)
+	}
+	return addrs, nil
 }
 
 // fileAnalysis is the analysis of one file on its way to the output.

@@ -22,6 +22,7 @@ type explainOptions struct {
 	symbols         string
 	context         int
 	region          bool
+	armed           []string // places of other probes
 	format, profile choice
 	kconfig         kconfig
 }
@@ -61,6 +62,7 @@ Exit status: 1 where the first of these profiles refuses the probe.`,
 	flags := cmd.Flags()
 	flags.StringVar(&opt.symbols, "symbols", "", "take the symbols from a System.map or kallsyms `FILE`")
 	flags.IntVar(&opt.context, "context", 4, "show `N` instructions before and behind the one asked for")
+	flags.StringArrayVar(&opt.armed, "armed", nil, "another probe is armed at `PLACE`, which the jump may not overwrite; repeatable")
 	flags.BoolVar(&opt.region, "region", false, "show the region that the jump replaces, and the detour buffer")
 	opt.format.addTo(cmd, flags, "output", "o", "output format")
 	opt.profile.addTo(cmd, flags, "profile", "", "rules to judge by first (default by the kind of file)")
@@ -144,8 +146,12 @@ func newExplanation(img *image.Image, opt *explainOptions, path, where string) (
 	for _, p := range places[1:] {
 		e.also = append(e.also, p.Addr)
 	}
+	armed, err := resolveAll(img, opt.armed)
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range explainedProfiles(img.Kind(), opt.profile.value) {
-		an, err := analyze.New(img, analyze.Options{Profile: name, Kernel: &opt.kconfig.KernelOptions, Optimize: true})
+		an, err := analyze.New(img, analyze.Options{Profile: name, Kernel: &opt.kconfig.KernelOptions, Optimize: true, Armed: armed})
 		if err != nil {
 			return nil, err
 		}
