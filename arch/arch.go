@@ -53,6 +53,10 @@ type ISA interface {
 	StackScratch(sp uint64) (lo, hi uint64)
 	// Convention returns how C functions are called. It must not be changed.
 	Convention() *machine.Convention
+	// FetchRegister returns the index in Registers of the register that probe
+	// events call name, detour.NoRegister for one that is not modelled; ok says
+	// whether there is such a name.
+	FetchRegister(name string) (index int, ok bool)
 	// Interpret does what inst does where that is a transfer of control or, on
 	// some ISAs, to make or load from an address relative to its own. It sets the
 	// program counter as well, which is inst.Addr before. For an instruction that

@@ -82,7 +82,7 @@ func (h *Histogram) AddValue(v *Value) bool {
 	if !v.IsNumber() {
 		return false
 	}
-	if v.format == signed {
+	if v.format == asSigned {
 		h.AddSigned(int64(v.Items[0].Number))
 	} else {
 		h.Add(v.Items[0].Number)

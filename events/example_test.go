@@ -27,13 +27,11 @@ func ExampleError() {
 	_, err := events.Parse("p vfs_read name=+0($arg1):strnig", events.Options{ISA: amd64.ISA{}})
 	var mistake *events.Error
 	if errors.As(err, &mistake) {
-		fmt.Println(mistake.ID, mistake.Pos)
-		fmt.Println(mistake.ID.Text())
+		fmt.Println(mistake)
 		fmt.Println(mistake.Caret())
 	}
 	// Output:
-	// BAD_TYPE 26
-	// Unknown type is specified
+	// Unknown type is specified (BAD_TYPE) at 26: The type is none of those that this kind of event knows.
 	// p vfs_read name=+0($arg1):strnig
 	//                           ^
 }

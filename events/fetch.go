@@ -339,15 +339,11 @@ func (a *argParser) addDeref(d deref, at int) error {
 
 // dereference reads +|-[u]OFFSET(FETCHARG).
 func (a *argParser) dereference(s string, at int) error {
-	number, user := s[1:], false
-	if rest, ok := strings.CutPrefix(number, "u"); ok {
-		number, user = rest, true
-	}
-	open := len(s) - len(number) + strings.IndexByte(number, '(')
-	if !strings.Contains(number, "(") {
+	rest, user := strings.CutPrefix(s[1:], "u")
+	number, inner, ok := strings.Cut(rest, "(")
+	if !ok {
 		return a.fail(at, DerefNeedBrace)
 	}
-	number = s[len(s)-len(number) : open]
 	if s[0] == '-' {
 		number = "-" + number
 	}
@@ -355,7 +351,7 @@ func (a *argParser) dereference(s string, at int) error {
 	if !ok {
 		return a.fail(at, BadDerefOffset)
 	}
-	inner, at := s[open+1:], at+open+1
+	at += len(s) - len(inner)
 	end := strings.LastIndexByte(inner, ')')
 	if end < 0 {
 		return a.fail(at+len(inner), DerefOpenBrace)
@@ -433,7 +429,7 @@ func (a *argParser) finish(typ string, at, typeAt int) error {
 // unsuited returns the mistake of asking for a string of what is no memory, or
 // for a symbol's name of what is no address.
 func (f *fetch) unsuited() ID {
-	if f.typ.format != text {
+	if f.typ.format != asString {
 		return ""
 	}
 	if f.typ.name == symStr {
@@ -452,7 +448,7 @@ func (f *fetch) unsuited() ID {
 // hasStore says whether storing the value is a step of its own, not the last
 // dereference.
 func (f *fetch) hasStore() bool {
-	if f.typ.format == text {
+	if f.typ.format == asString {
 		return f.typ.name == symStr || !f.fromMemory() || f.count > 0
 	}
 	return !f.fromMemory()
@@ -460,7 +456,7 @@ func (f *fetch) hasStore() bool {
 
 // isArrayable says whether what follows in memory can be read as well.
 func (f *fetch) isArrayable() bool {
-	if f.typ.format == text {
+	if f.typ.format == asString {
 		return f.typ.name != symStr
 	}
 	return f.fromMemory() && !f.fromUser()

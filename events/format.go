@@ -15,7 +15,6 @@ type Value struct {
 	Items []Item // one, or the elements of the array
 
 	format format
-	size   int
 }
 
 // Item is a value, or an element of an array.
@@ -44,15 +43,15 @@ func (v *Value) item(i *Item) string {
 		return "(fault)"
 	}
 	switch v.format {
-	case signed:
+	case asSigned:
 		return strconv.FormatInt(int64(i.Number), 10)
-	case hexadecimal:
+	case asHex:
 		return "0x" + strconv.FormatUint(i.Number, 16)
-	case character:
+	case asChar:
 		return "'" + string([]byte{byte(i.Number)}) + "'"
-	case symbolic:
+	case asSymbol:
 		return i.Text
-	case text:
+	case asString:
 		return `"` + i.Text + `"`
 	}
 	return strconv.FormatUint(i.Number, 10)
@@ -60,7 +59,7 @@ func (v *Value) item(i *Item) string {
 
 // IsNumber says whether the value is one number.
 func (v *Value) IsNumber() bool {
-	return !v.Array && v.format != text && !v.Items[0].Fault
+	return !v.Array && v.format != asString && !v.Items[0].Fault
 }
 
 // symbolText returns addr as SYM+offset/size, or as a number.

@@ -220,5 +220,25 @@ func FuzzParse(f *testing.F) {
 		if err != nil || !reflect.DeepEqual(again, e) {
 			t.Fatalf("%q is %+v, but %q is %+v, %v", line, e, e.String(), again, err)
 		}
+		if p, err := events.Compile(&e, amd64.ISA{}, opt); err == nil {
+			checkRecord(t, p)
+		}
 	})
+}
+
+// checkRecord asks for one value of each argument, also where there is little
+// memory.
+func checkRecord(t *testing.T, p *events.Program) {
+	t.Helper()
+	g := testGuest(t, amd64.ISA{})
+	h := events.Hit{Registers: g, Memory: g, Entry: p.Entry(g, g)}
+	values, err := p.Record(&h)
+	if err != nil || len(values) != len(p.Event().Args) {
+		t.Fatalf("%s: %d values, %v", p.Event().String(), len(values), err)
+	}
+	for i := range values {
+		if text := p.Text(&h, values); !strings.Contains(text, " "+values[i].Name+"=") {
+			t.Fatalf("%s is not in %q", values[i].Name, text)
+		}
+	}
 }

@@ -28,6 +28,7 @@ type Program struct {
 	sp         int
 	symbols    Symbols
 	entryArgs  []uint64 // the numbers of the arguments that Entry keeps
+	items      int      // of all values together
 }
 
 // UnavailableError says that an event's argument needs what is not there.
@@ -59,9 +60,11 @@ func Compile(e *Event, isa ISA, opt Options) (*Program, error) {
 		order: isa.ByteOrder(), convention: isa.Convention(), sp: isa.Registers().SP,
 	}
 	for i := range p.fetches {
-		if err := p.link(&p.fetches[i]); err != nil {
+		f := &p.fetches[i]
+		if err := p.link(f); err != nil {
 			return nil, err
 		}
+		p.items += max(f.count, 1)
 	}
 	return p, nil
 }
@@ -136,17 +139,19 @@ func (p *Program) Record(h *Hit) ([]Value, error) {
 		return nil, &UnavailableError{p.event.Name, "record of the function's entry"}
 	}
 	values := make([]Value, len(p.fetches))
+	items := make([]Item, p.items)
 	for i := range p.fetches {
 		f := &p.fetches[i]
-		values[i] = Value{Name: f.name, Type: f.typ.name, Array: f.count > 0, format: f.typ.format, size: f.typ.size}
-		values[i].Items = p.items(f, h)
+		n := max(f.count, 1)
+		values[i] = Value{Name: f.name, Type: f.typ.name, Array: f.count > 0, format: f.typ.format}
+		values[i].Items, items = items[:n:n], items[n:]
+		p.fetch(f, h, values[i].Items)
 	}
 	return values, nil
 }
 
-// items returns the elements of an array, or the one value.
-func (p *Program) items(f *fetch, h *Hit) []Item {
-	items := make([]Item, max(f.count, 1))
+// fetch sets the elements of an array, or the one value.
+func (p *Program) fetch(f *fetch, h *Hit, items []Item) {
 	value, err := p.load(f, h)
 	steps := f.derefs
 	if len(steps) > 0 {
@@ -164,7 +169,6 @@ func (p *Program) items(f *fetch, h *Hit) []Item {
 		}
 		items[i] = p.item(f, h, value, i)
 	}
-	return items
 }
 
 // item returns the i-th element; value is where the last dereference starts,
@@ -174,7 +178,7 @@ func (p *Program) item(f *fetch, h *Hit, value uint64, i int) Item {
 		value += uint64(f.derefs[len(f.derefs)-1].offset)
 	}
 	switch {
-	case f.typ.format == text:
+	case f.typ.format == asString:
 		return p.stringItem(f, h, value, i)
 	case !f.fromMemory():
 		return p.number(f, value)
@@ -205,9 +209,9 @@ func (p *Program) number(f *fetch, value uint64) Item {
 	unused := 64 - 8*f.typ.size
 	item := Item{Number: f.bits.of(value << unused >> unused)}
 	switch f.typ.format {
-	case signed:
+	case asSigned:
 		item.Number = uint64(int64(value<<unused) >> unused)
-	case symbolic:
+	case asSymbol:
 		item.Text = symbolText(p.symbols, item.Number)
 	}
 	return item

@@ -6,12 +6,12 @@ import "strings"
 type format uint8
 
 const (
-	unsigned format = iota
-	signed
-	hexadecimal
-	character
-	symbolic // the address of a symbol
-	text     // a string
+	asUnsigned format = iota
+	asSigned
+	asHex
+	asChar
+	asSymbol // the symbol at an address
+	asString
 )
 
 // fetchType is a type of fetch arguments.
@@ -25,23 +25,23 @@ type fetchType struct {
 // types are those of Linux, the default first
 // [kernel/trace/trace_probe.c, probe_fetch_types].
 var types = [...]fetchType{
-	{name: "x64", size: 8, format: hexadecimal},
-	{name: "x32", size: 4, format: hexadecimal},
-	{name: "x16", size: 2, format: hexadecimal},
-	{name: "x8", size: 1, format: hexadecimal},
-	{name: "u8", size: 1, format: unsigned},
-	{name: "u16", size: 2, format: unsigned},
-	{name: "u32", size: 4, format: unsigned},
-	{name: "u64", size: 8, format: unsigned},
-	{name: "s8", size: 1, format: signed},
-	{name: "s16", size: 2, format: signed},
-	{name: "s32", size: 4, format: signed},
-	{name: "s64", size: 8, format: signed},
-	{name: "char", size: 1, format: character},
-	{name: "symbol", size: 8, format: symbolic, kernel: true},
-	{name: "string", format: text},
-	{name: "ustring", format: text},
-	{name: symStr, format: text, kernel: true},
+	{name: "x64", size: 8, format: asHex},
+	{name: "x32", size: 4, format: asHex},
+	{name: "x16", size: 2, format: asHex},
+	{name: "x8", size: 1, format: asHex},
+	{name: "u8", size: 1, format: asUnsigned},
+	{name: "u16", size: 2, format: asUnsigned},
+	{name: "u32", size: 4, format: asUnsigned},
+	{name: "u64", size: 8, format: asUnsigned},
+	{name: "s8", size: 1, format: asSigned},
+	{name: "s16", size: 2, format: asSigned},
+	{name: "s32", size: 4, format: asSigned},
+	{name: "s64", size: 8, format: asSigned},
+	{name: "char", size: 1, format: asChar},
+	{name: "symbol", size: 8, format: asSymbol, kernel: true},
+	{name: "string", format: asString},
+	{name: "ustring", format: asString},
+	{name: symStr, format: asString, kernel: true},
 }
 
 // symStr is the type of a string that names the symbol of an address.
