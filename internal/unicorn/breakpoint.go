@@ -47,6 +47,18 @@ func xolBreakpoint(self C.uintptr_t) (handled C.bool) {
 	if !e.onBreakpoint((*[Early]uint64)(unsafe.Pointer(&e.stop.early))) {
 		return false
 	}
+	if e.stop.kind != kind && !e.forgetStop() {
+		return false
+	}
 	e.stop.kind, e.watch.budget = kind, budget
 	return true
+}
+
+// forgetStop has the engine forget that a run inside the handler was stopped. Else
+// it would stop the run around it as well. Only another run does that, here one
+// that ends where it starts.
+func (e *Engine) forgetStop() bool {
+	e.watch.off = true
+	defer func() { e.watch.off = false }()
+	return C.uc_emu_start(e.uc, ExitAddress, 0, 0, 0) == C.UC_ERR_OK
 }
