@@ -26,7 +26,7 @@ type lifeCase struct {
 func cases() []lifeCase {
 	return slices.Concat(
 		registrationCases, handlerCases, instructionCases, faultCases,
-		aggregateCases, nestedCases)
+		aggregateCases, nestedCases, boostCases, optimizeCases, otherCases)
 }
 
 // Cases returns the names of the cases.

@@ -1,0 +1,74 @@
+//go:build unicorn
+
+package matrix
+
+import "xol/runtime"
+
+const noBoost = "nothing is boosted"
+
+var boostCases = []lifeCase{
+	{name: "boost: prepared by the first hit", run: boostPrepared, except: only(Boosted, noBoost)},
+	{name: "boost: switched off", run: boostOff, options: withoutBoost, except: only(Boosted, noBoost)},
+	{name: "boost: not with a handler behind", run: boostPost, except: only(Boosted, noBoost)},
+	{name: "boost: nothing is left of a copy", run: boostStats, except: only(Boosted, noBoost)},
+}
+
+func boostPrepared(l *lab) {
+	s := l.subject()
+	p := l.register(s, &runtime.Probe{})
+	equal(l, "Boosted before the first hit", p.Boosted(), false)
+	l.returns(subjectResult(1, 2), s.function, 1, 2)
+	l.states(l.one(first))
+	equal(l, "Boosted behind the first hit", p.Boosted(), true)
+	l.computes()
+	l.states(l.one(plain), l.one(plain))
+	l.must(l.r.Disable(p))
+	l.must(l.r.Enable(p))
+	l.computes()
+	l.states(l.one(plain), l.one(plain))
+	equal(l, "the optimizer's work", l.r.Stats().Optimized, 0)
+}
+
+func withoutBoost(_ *lab, opt *runtime.Options) { opt.NoBoost = true }
+
+// boostOff: the option keeps all copies from being boosted.
+func boostOff(l *lab) {
+	s := l.subject()
+	p := l.register(s, &runtime.Probe{})
+	for range 3 {
+		l.returns(subjectResult(1, 2), s.function, 1, 2)
+		l.states(l.one(first))
+		equal(l, "Boosted", p.Boosted(), false)
+	}
+}
+
+func boostPost(l *lab) {
+	s := l.subject()
+	a := l.register(s, &runtime.Probe{})
+	l.ready(s.function, 1, 2)
+	equal(l, "Boosted", a.Boosted(), true)
+	b := l.register(s, &runtime.Probe{PostHandler: func(*runtime.Context) {}})
+	l.computes()
+	l.states(l.one(post), l.one(post))
+	l.must(l.r.Disable(b))
+	l.computes()
+	l.states(l.one(plain), l.one(plain))
+	l.must(l.r.Enable(b))
+	l.computes()
+	l.states(l.one(post), l.one(post))
+	l.unregister(b)
+	l.computes()
+	l.states(l.one(plain), l.one(plain))
+}
+
+func boostStats(l *lab) {
+	s := l.subject()
+	p := l.register(s, &runtime.Probe{})
+	l.ready(s.function, 1, 2)
+	equal(l, "boosted probes", l.r.Stats().Boosted, 1)
+	l.unregister(p)
+	l.settle()
+	equal(l, "what is left", l.r.Stats(), runtime.Stats{})
+	l.computes()
+	l.states()
+}

@@ -1,0 +1,276 @@
+//go:build unicorn
+
+package matrix
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"xol/machine"
+	"xol/runtime"
+)
+
+var otherCases = []lifeCase{
+	{name: "switch of all probes", run: armedSwitch},
+	{name: "unregister while another CPU is in the copy", run: unregisterInCopy, cpus: 2, exact: true,
+		except: not(Emulated, "there is no copy")},
+	{name: "register beside another CPU in the copy", run: registerBesideCopy, cpus: 2, exact: true,
+		except: not(Emulated, "there is no copy")},
+	{name: "slots are used again", run: slotsAgain},
+	{name: "unload", run: unload},
+	{name: "list", run: list},
+	{name: "blacklist", run: blacklist, options: blacklistLeaf},
+	{name: "counts of each probe", run: counts},
+}
+
+func armedSwitch(l *lab) {
+	s := l.subject()
+	leaf := l.at("leaf", "subject")
+	text := l.text(s)
+	p := l.register(s, &runtime.Probe{})
+	q := l.register(leaf, &runtime.Probe{Disabled: true})
+	l.ready(s.function, 1, 2)
+	for range 2 {
+		l.must(l.r.SetArmed(false))
+		equal(l, "the text", l.text(s), text)
+		equal(l, "Enabled", p.Enabled(), true)
+		equal(l, "Enabled of the disabled probe", q.Enabled(), false)
+		l.computes()
+		l.returns(105, "leaf", 5)
+		l.states()
+		l.must(l.r.SetArmed(true))
+		l.settle()
+		l.computes()
+		l.returns(105, "leaf", 5)
+		l.states(l.one(plain), l.one(plain))
+	}
+	l.must(l.r.SetArmed(false))
+	l.must(l.r.Disable(p))
+	l.must(l.r.Enable(q))
+	second := l.register(l.at("second", "subject"), &runtime.Probe{})
+	l.settle()
+	equal(l, "a breakpoint", l.breaks(l.at("second", "subject")), false)
+	l.computes()
+	l.returns(105, "leaf", 5)
+	l.returns(205, "second", 5)
+	l.states()
+	l.must(l.r.SetArmed(true))
+	l.computes()
+	l.returns(105, "leaf", 5)
+	l.returns(205, "second", 5)
+	l.states(l.hit("leaf", first), l.hit("second", first))
+	equal(l, "Hits", l.r.Hits(second), 1)
+}
+
+// inAreas reports whether an address is in memory of the runtime's own.
+func inAreas(areas []machine.Range, addr uint64) bool {
+	return slices.ContainsFunc(areas, func(a machine.Range) bool { return a.Holds(addr) })
+}
+
+// eachInCopy calls the subject's function on the first CPU, anew for each place
+// in the runtime's memory that it comes to, up to there; then f; and then it
+// lets the function finish.
+func (l *lab) eachInCopy(f func(p *runtime.Probe)) {
+	s := l.subject()
+	places := 0
+	for n := 0; n < 1000 && l.err == nil; n++ {
+		p := l.register(s, &runtime.Probe{})
+		l.ready(s.function, 1, 2)
+		areas := l.areas()
+		l.must(l.r.Start(0, l.function(s.function), 1, 2))
+		for range n {
+			l.must(l.r.Step(0, 1))
+			if l.err != nil || !l.m.CPU(0).Running() {
+				l.unregister(p)
+				equal(l, "places in a copy", places > 0, true)
+				l.log = nil
+				return
+			}
+		}
+		if inAreas(areas, l.pc()) {
+			places++
+			f(p)
+		}
+		l.must(l.r.Run(stepsAtMost))
+		equal(l, "the result", l.r.Result(0), subjectResult(1, 2))
+		if p.Address() != 0 {
+			l.unregister(p)
+		}
+		l.settle()
+		equal(l, "what is left", l.r.Stats(), runtime.Stats{})
+	}
+}
+
+// unregisterInCopy: what the CPU executes stays until it has left, also where
+// other probes need memory.
+func unregisterInCopy(l *lab) {
+	s := l.subject()
+	l.eachInCopy(func(p *runtime.Probe) {
+		l.log = nil
+		l.unregister(p)
+		l.settle()
+		equal(l, "copies that wait for their end", l.r.Stats().Pending > 0, true)
+		code, later := make([]byte, 8-l.pc()%8), make([]byte, 8-l.pc()%8)
+		l.must(l.m.Read(code, l.pc()))
+		others := []*runtime.Probe{{Addr: l.at("leaf", "subject").addr}, {Addr: s.addr}, {Addr: l.at("second", "subject").addr}}
+		l.must(l.r.RegisterAll(others))
+		l.settle()
+		l.must(l.m.Read(later, l.pc()))
+		equal(l, "the code in front of the CPU", string(later), string(code))
+		v, err := l.r.Call(1, l.function("leaf"), 5)
+		l.must(err)
+		equal(l, "leaf on the other CPU", v, 105)
+		l.must(l.r.UnregisterAll(others))
+		l.settle()
+		equal(l, "copies that wait for their end", l.r.Stats().Pending > 0, true)
+		l.log = nil
+	})
+	l.computes()
+	l.states()
+}
+
+// registerBesideCopy: another probe at the place, its state and the optimizer
+// change while a CPU is in the copy.
+func registerBesideCopy(l *lab) {
+	s := l.subject()
+	l.eachInCopy(func(p *runtime.Probe) {
+		q := &runtime.Probe{Addr: s.addr, PostHandler: func(*runtime.Context) {}}
+		l.must(l.r.Register(q))
+		l.settle()
+		v, err := l.r.Call(1, l.function(s.function), 3, 4)
+		l.must(err)
+		equal(l, "the result on the other CPU", v, subjectResult(3, 4))
+		l.must(l.r.Disable(p))
+		l.unregister(q)
+		l.settle()
+		v, err = l.r.Call(1, l.function(s.function), 3, 4)
+		l.must(err)
+		equal(l, "the result on the other CPU", v, subjectResult(3, 4))
+		l.must(l.r.Enable(p))
+		l.settle()
+	})
+	l.computes()
+	l.states()
+}
+
+func slotsAgain(l *lab) {
+	s := l.subject()
+	p := &runtime.Probe{}
+	var areas []machine.Range
+	const rounds = 300
+	for i := range rounds {
+		l.register(s, p)
+		if i%10 == 0 {
+			l.ready(s.function, 1, 2)
+		}
+		l.unregister(p)
+		l.settle()
+		equal(l, "what is left", l.r.Stats(), runtime.Stats{})
+		if i == 0 {
+			areas = l.areas()
+		}
+	}
+	if now := l.areas(); !slices.Equal(now, areas) {
+		l.fail("the memory of the runtime is %x, was %x behind the first round", now, areas)
+	}
+	l.log = nil
+	l.register(s, p)
+	l.ready(s.function, 1, 2)
+	l.computes()
+	l.states(l.one(plain), l.one(plain))
+}
+
+func unload(l *lab) {
+	s := l.subject()
+	p := l.register(s, &runtime.Probe{})
+	q := l.register(l.at("leaf", "subject"), &runtime.Probe{Disabled: true})
+	l.ready(s.function, 1, 2)
+	l.must(l.r.Unload(l.image))
+	if l.r.Unload(l.image) == nil {
+		l.fail("an image is unloaded twice")
+	}
+	equal(l, "Gone", p.Gone() && q.Gone(), true)
+	equal(l, "Enabled", p.Enabled(), false)
+	equal(l, "Optimized", p.Optimized(), false)
+	for line := range strings.Lines(l.list()) {
+		equal(l, fmt.Sprintf("%q ends in [GONE]", line), strings.HasSuffix(line, "    [GONE]\n"), true)
+	}
+	equal(l, "lines", strings.Count(l.list(), "\n"), 2)
+	l.refused("to enable it", l.r.Enable(p), "runtime/gone", 22)
+	l.refused("to disable it", l.r.Disable(q), "runtime/gone", 22)
+	l.refused("to register it", l.r.Register(p), "runtime/registered", 22)
+	l.settle()
+	equal(l, "Pending", l.r.Stats().Pending, 0)
+	l.unregister(p)
+	l.unregister(q)
+	equal(l, "the list", l.list(), "")
+	l.refused("to register it again", l.r.Register(p), "runtime/not-text", 22)
+}
+
+func list(l *lab) {
+	s := l.subject()
+	start, _, err := l.program.Symbol(s.function)
+	l.must(err)
+	line := func(flags string) string {
+		return fmt.Sprintf("%016x  k  %s+0x%x    %s\n", s.addr, s.function, s.addr-start, flags)
+	}
+	jump := ""
+	if l.mode == Optimized {
+		jump = "[OPTIMIZED]"
+	}
+	equal(l, "the list", l.list(), "")
+	p := l.register(s, &runtime.Probe{})
+	equal(l, "the list", l.list(), line(""))
+	l.ready(s.function, 1, 2)
+	equal(l, "the list", l.list(), line(jump))
+	q := l.register(s, &runtime.Probe{Disabled: true})
+	l.settle()
+	equal(l, "the list", l.list(), line(jump)+line("[DISABLED]"))
+	l.must(l.r.Disable(p))
+	equal(l, "the list", l.list(), line("[DISABLED]")+line("[DISABLED]"))
+	l.unregister(q)
+	equal(l, "the list", l.list(), line("[DISABLED]"))
+	l.must(l.r.Enable(p))
+	l.ready(s.function, 1, 2)
+	l.computes()
+	l.states(l.one(plain), l.one(plain))
+}
+
+func blacklist(l *lab) {
+	addr, size, err := l.program.Symbol("leaf")
+	l.must(err)
+	var b strings.Builder
+	l.must(l.r.ListBlacklist(&b))
+	equal(l, "the blacklist", b.String(), fmt.Sprintf("0x%016x-0x%016x\tleaf\n", addr, addr+size))
+	s := l.subject()
+	l.register(s, &runtime.Probe{})
+	l.register(l.at("straight", "subject"), &runtime.Probe{})
+	b.Reset()
+	l.must(l.r.ListBlacklist(&b))
+	equal(l, "the runtime's slots in the blacklist", strings.Contains(b.String(), "\t[slots]\n"), true)
+	l.returns(subjectResult(1, 2), s.function, 1, 2)
+	l.states(l.one(first))
+}
+
+func counts(l *lab) {
+	s := l.subject()
+	a := l.register(s, &runtime.Probe{})
+	b := l.register(s, &runtime.Probe{Counter: true})
+	c := l.register(s, &runtime.Probe{Disabled: true})
+	l.ready(s.function, 1, 2)
+	l.computes()
+	l.must(l.r.Disable(a))
+	l.settle()
+	l.computes()
+	equal(l, "Hits", l.r.Hits(a), 3)
+	equal(l, "Hits of the counter", l.r.Hits(b), 5)
+	equal(l, "Hits of the disabled one", l.r.Hits(c), 0)
+	if l.mode == Optimized {
+		l.states(l.one(plain), l.one(plain))
+	} else {
+		l.states(strings.Repeat(l.one(plain)+" ", 4))
+	}
+	l.must(l.r.UnregisterAll([]*runtime.Probe{a, b, c}))
+	equal(l, "Hits of the counter", l.r.Hits(b), 5)
+}

@@ -1,0 +1,280 @@
+//go:build unicorn
+
+package matrix
+
+import (
+	"slices"
+	"strings"
+
+	"xol/runtime"
+)
+
+const noJump = "nothing is optimized"
+
+// oneInstruction is the except of cases with a neighbour inside a region.
+func oneInstruction(target string, mode Mode) string {
+	switch {
+	case mode != Optimized:
+		return noJump
+	case target != "amd64":
+		return "the jump replaces one instruction"
+	}
+	return ""
+}
+
+var optimizeCases = []lifeCase{
+	{name: "optimize: a breakpoint first, a jump later", run: jumpLater, except: only(Optimized, noJump)},
+	{name: "optimize: hits meanwhile", run: jumpMeanwhile, except: only(Optimized, noJump), options: shortPasses},
+	{name: "optimize: not with a handler behind", run: jumpPost, except: only(Optimized, noJump)},
+	{name: "optimize: not while disabled", run: jumpDisabled, except: only(Optimized, noJump)},
+	{name: "optimize: not with a probe inside the region", run: jumpNeighbour, except: oneInstruction},
+	{name: "optimize: a second probe", run: jumpSecond, except: only(Optimized, noJump)},
+	{name: "optimize: never what redirects", run: jumpRedirects, except: only(Optimized, noJump)},
+	{name: "optimize: switched off and on", run: jumpSwitch, except: only(Optimized, noJump)},
+	{name: "optimize: switched off on the way", run: jumpSwitchMeanwhile, except: only(Optimized, noJump)},
+	{name: "optimize: unregistered on the way", run: jumpUnregistered, except: only(Optimized, noJump)},
+	{name: "optimize: a counter and a handler in turn", run: jumpCounter, except: only(Optimized, noJump)},
+}
+
+func shortPasses(_ *lab, opt *runtime.Options) { opt.Pass = 60 }
+
+func jumpLater(l *lab) {
+	s := l.subject()
+	text := l.text(s)
+	p := l.register(s, &runtime.Probe{})
+	equal(l, "a breakpoint", l.breaks(s), true)
+	equal(l, "Optimized", p.Optimized(), false)
+	l.returns(subjectResult(1, 2), s.function, 1, 2)
+	l.states(l.one(first))
+	l.returns(subjectResult(1, 2), s.function, 1, 2)
+	l.states(l.one(boosted))
+	l.settle()
+	equal(l, "a breakpoint", l.breaks(s), false)
+	equal(l, "Optimized", p.Optimized(), true)
+	equal(l, "optimized probes", l.r.Stats().Optimized, 1)
+	l.computes()
+	l.states(l.one(plain), l.one(plain))
+	l.unregister(p)
+	equal(l, "the text", l.text(s), text)
+	l.settle()
+	equal(l, "what is left", l.r.Stats(), runtime.Stats{})
+	l.computes()
+	l.states()
+	equal(l, "Hits", l.r.Hits(p), 4)
+}
+
+// jumpMeanwhile: a loop runs while the optimizer makes its passes.
+func jumpMeanwhile(l *lab) {
+	p := l.register(l.at("loop", "body"), &runtime.Probe{})
+	const n = 300
+	l.returns(n*(n+1)/2, "loop", n)
+	equal(l, "Hits", l.r.Hits(p), n)
+	equal(l, "Optimized", p.Optimized(), true)
+	jumps := slices.Index(l.log, "loop:active/jump")
+	if jumps <= 0 {
+		l.fail("no hit came through a jump behind others")
+		return
+	}
+	before, behind := l.log[:jumps], l.log[jumps:]
+	l.log = behind
+	l.states(strings.Repeat(l.hit("loop", plain)+" ", len(behind)/2))
+	ways := [...]string{l.hit("loop", first), l.hit("loop", boosted), "loop:active loop:active/detour loop:idle"}
+	for i := 0; len(before) > 0; {
+		way := strings.Fields(ways[i])
+		if len(way) <= len(before) && slices.Equal(before[:len(way)], way) {
+			before = before[len(way):]
+			continue
+		}
+		if i++; i == len(ways) {
+			l.fail("a hit on the way goes through the states %s", strings.Join(before[:min(len(before), 4)], " "))
+			return
+		}
+	}
+}
+
+// optimizedUntil checks that a probe is optimized until something happens, takes
+// the breakpoint then, in the states given, and is optimized again once that is
+// undone.
+func (l *lab) optimizedUntil(p *runtime.Probe, s spot, cause, undo func(), meanwhile string) {
+	l.ready(s.function, 1, 2)
+	for range 2 {
+		equal(l, "Optimized", p.Optimized(), true)
+		l.returns(subjectResult(1, 2), s.function, 1, 2)
+		l.states(l.hit(s.function, plain))
+		cause()
+		l.settle()
+		equal(l, "Optimized meanwhile", p.Optimized(), false)
+		l.returns(subjectResult(1, 2), s.function, 1, 2)
+		l.states(meanwhile)
+		undo()
+		l.settle()
+	}
+	equal(l, "Optimized", p.Optimized(), true)
+	l.returns(subjectResult(1, 2), s.function, 1, 2)
+	l.states(l.hit(s.function, plain))
+	equal(l, "Pending", l.r.Stats().Pending, 0)
+}
+
+func jumpPost(l *lab) {
+	s := l.subject()
+	p := l.register(s, &runtime.Probe{})
+	b := &runtime.Probe{PostHandler: func(*runtime.Context) {}}
+	l.optimizedUntil(p, s, func() { l.register(s, b) }, func() { l.unregister(b) }, l.one(post))
+}
+
+func jumpDisabled(l *lab) {
+	s := l.subject()
+	p := l.register(s, &runtime.Probe{})
+	l.optimizedUntil(p, s, func() { l.must(l.r.Disable(p)) }, func() { l.must(l.r.Enable(p)) }, "")
+}
+
+func jumpNeighbour(l *lab) {
+	s, behind := l.subject(), l.behindSubject()
+	p := l.register(s, &runtime.Probe{})
+	b := &runtime.Probe{}
+	l.ready(s.function, 1, 2)
+	equal(l, "Optimized", p.Optimized(), true)
+	l.register(behind, b)
+	equal(l, "the neighbour's breakpoint", l.breaks(behind), true)
+	l.returns(subjectResult(1, 2), s.function, 1, 2)
+	l.states(l.one(boosted), l.one(first))
+	l.settle()
+	equal(l, "Optimized meanwhile", p.Optimized(), false)
+	equal(l, "the neighbour's Optimized", b.Optimized(), true)
+	l.returns(subjectResult(1, 2), s.function, 1, 2)
+	l.states(l.one(boosted), l.one(plain))
+	l.must(l.r.Disable(b))
+	l.settle()
+	equal(l, "Optimized beside a disabled neighbour", p.Optimized(), true)
+	l.must(l.r.Enable(b))
+	l.settle()
+	equal(l, "Optimized beside an enabled one", p.Optimized(), false)
+	l.unregister(b)
+	l.settle()
+	equal(l, "Optimized", p.Optimized(), true)
+	l.computes()
+	l.states(l.one(plain), l.one(plain))
+}
+
+// jumpSecond: with a second probe the breakpoint is back at once; the jump that
+// the optimizer makes then is for both.
+func jumpSecond(l *lab) {
+	s := l.subject()
+	var ran string
+	a := l.register(s, &runtime.Probe{PreHandler: trail(&ran, "a")})
+	l.ready(s.function, 1, 2)
+	for range 2 {
+		ran = ""
+		b := l.register(s, &runtime.Probe{PreHandler: trail(&ran, "b")})
+		equal(l, "Optimized", a.Optimized(), false)
+		equal(l, "a breakpoint", l.breaks(s), true)
+		l.returns(subjectResult(1, 2), s.function, 1, 2)
+		l.states(l.one(boosted))
+		l.settle()
+		equal(l, "Optimized both", a.Optimized() && b.Optimized(), true)
+		l.returns(subjectResult(1, 2), s.function, 1, 2)
+		l.states(l.one(plain))
+		l.unregister(b)
+		equal(l, "a breakpoint", l.breaks(s), true)
+		l.settle()
+		l.returns(subjectResult(1, 2), s.function, 1, 2)
+		l.states(l.one(plain))
+		l.checkTrail(&ran, "ababa")
+	}
+}
+
+func jumpRedirects(l *lab) {
+	s := l.subject()
+	p := l.register(s, &runtime.Probe{Redirects: true})
+	l.ready(s.function, 1, 2)
+	equal(l, "Optimized", p.Optimized(), false)
+	l.computes()
+	l.states(l.one(boosted), l.one(boosted))
+	l.unregister(p)
+	q := l.register(s, &runtime.Probe{})
+	l.optimizedUntil(q, s, func() { l.must(l.r.Register(p)) }, func() { l.unregister(p) }, l.one(boosted))
+}
+
+func jumpSwitch(l *lab) {
+	s := l.subject()
+	p := l.register(s, &runtime.Probe{})
+	l.optimizedUntil(p, s, func() { l.r.SetOptimization(false) }, func() { l.r.SetOptimization(true) }, l.one(boosted))
+	l.r.SetOptimization(false)
+	l.settle()
+	equal(l, "a breakpoint", l.breaks(s), true)
+	q := l.register(l.at("leaf", "subject"), &runtime.Probe{})
+	l.ready("leaf", 1)
+	equal(l, "Optimized while it is off", q.Optimized(), false)
+	l.r.SetOptimization(true)
+	l.settle()
+	equal(l, "Optimized", p.Optimized() && q.Optimized(), true)
+	l.returns(105, "leaf", 5)
+	l.states(l.hit("leaf", plain))
+}
+
+// jumpSwitchMeanwhile has the switch turned while the jump is being written.
+func jumpSwitchMeanwhile(l *lab) {
+	s := l.subject()
+	p := l.register(s, &runtime.Probe{})
+	l.ready(s.function, 1, 2)
+	for range 3 {
+		l.r.SetOptimization(false)
+		l.r.SetOptimization(true)
+		l.returns(subjectResult(1, 2), s.function, 1, 2)
+		l.wellFormed()
+	}
+	l.settle()
+	equal(l, "Optimized", p.Optimized(), true)
+	l.r.SetOptimization(false)
+	l.unregister(p)
+	l.settle()
+	equal(l, "what is left", l.r.Stats(), runtime.Stats{})
+	l.computes()
+	l.states()
+}
+
+// jumpUnregistered has the probe taken away at each of the optimizer's steps.
+func jumpUnregistered(l *lab) {
+	s := l.at("loop", "body")
+	text := l.text(s)
+	for n := 1; n < 60 && l.err == nil; n++ {
+		hits := 0
+		var p *runtime.Probe
+		p = l.register(s, &runtime.Probe{PreHandler: func(*runtime.Context) bool {
+			if hits++; hits == n {
+				l.must(l.r.Settle())
+			}
+			if hits == n+2 {
+				l.unregister(p)
+			}
+			return false
+		}})
+		l.returns(70*71/2, "loop", 70)
+		equal(l, "hits", hits, min(n+2, 70))
+		equal(l, "the text", l.text(s), text)
+		l.settle()
+		equal(l, "what is left", l.r.Stats(), runtime.Stats{})
+		l.log = nil
+	}
+}
+
+// jumpCounter: the buffer calls the guest's counter or the handlers, whichever
+// the probes need.
+func jumpCounter(l *lab) {
+	s := l.subject()
+	p := l.register(s, &runtime.Probe{Counter: true})
+	l.ready(s.function, 1, 2)
+	l.computes()
+	l.states()
+	ran := uint64(0)
+	q := l.register(s, &runtime.Probe{PreHandler: func(*runtime.Context) bool { ran++; return false }})
+	l.settle()
+	l.computes()
+	l.states(l.one(plain), l.one(plain))
+	l.unregister(q)
+	l.settle()
+	l.computes()
+	l.states()
+	equal(l, "Hits", l.r.Hits(p), 7)
+	equal(l, "calls of the handler", ran, 2)
+}
