@@ -274,7 +274,6 @@ var unreached = map[string]string{
 	"ppc64/move-scratch":                 inReach,
 	"ppc64/move-stack-pointer":           inReach,
 	"ppc64/move-target-register":         inReach,
-	"ppc64/region-indirect-jump":         oneInstruction,
 	"ppc64/region-undecodable":           notProbed,
 }
 
