@@ -69,6 +69,7 @@ Exit status: 0 done; 1 done, and the answer is no; 2 could not do it.`,
 		a.decodeCommand(),
 		a.relocateCommand(),
 		a.verifyCommand(),
+		a.matrixCommand(),
 		a.versionCommand(),
 		a.completionCommand(),
 	)

@@ -1,0 +1,5 @@
+//go:build !unicorn
+
+package main
+
+func openMatrix() (matrixRunner, error) { return nil, errNoUnicorn }
