@@ -76,6 +76,7 @@ type control struct {
 	stack    uint64           // pointer, when the CPU was started
 	left     []uint64         // program counters of what nested calls have interrupted
 	stepping bool
+	context  Context // of the handlers that run: there are none inside them
 }
 
 // hit is a hit that is being handled.
@@ -127,8 +128,8 @@ func (r *Runtime) breakpoint(cpu int, s *site) error {
 		return r.reenter(cpu, s)
 	}
 	r.enter(cpu, HitActive, s)
-	context := Context{CPU: cpu, r: r, Regs: Regs{r: r, number: cpu, cpu: regs, ip: s.addr}}
-	redirected := r.runPre(&context, s)
+	context := r.context(cpu, 0, s.addr)
+	redirected := r.runPre(context, s)
 	if r.failed != nil {
 		return r.failed
 	}
@@ -139,6 +140,14 @@ func (r *Runtime) breakpoint(cpu int, s *site) error {
 		return nil
 	}
 	return r.executeHit(cpu, s, false)
+}
+
+// context returns what the handlers of a hit are called with. The registers are
+// in the CPU where frame is 0.
+func (r *Runtime) context(cpu int, frame, ip uint64) *Context {
+	c := &r.cpus[cpu].context
+	*c = Context{CPU: cpu, r: r, Regs: Regs{r: r, number: cpu, cpu: r.m.CPU(cpu), frame: frame, ip: ip}}
+	return c
 }
 
 // reenter handles a hit inside a hit: the instruction is executed, and nothing
@@ -200,19 +209,12 @@ func snapshot(probes []*Probe) []*Probe {
 // it.
 func (r *Runtime) executeHit(cpu int, s *site, again bool) error {
 	regs := r.m.CPU(cpu)
-	begin := func(w Way, pc uint64) {
+	if w, pc := s.wayBack(); w != WayNone {
 		r.observe(Transition{CPU: cpu, Addr: s.addr, Status: r.cpus[cpu].current.status, Way: w})
 		regs.SetReg(r.file.PC, pc)
 		if !again {
 			r.leave(cpu)
 		}
-	}
-	switch {
-	case s.jump.hits == patch.HitDetour && s.jump.detour.size != 0:
-		begin(WayDetour, s.jump.moved)
-		return nil
-	case s.boost == boostReady && !s.hasPost() && !s.gone:
-		begin(WayBoost, s.boosted.addr)
 		return nil
 	}
 	if again {
@@ -235,6 +237,18 @@ func (r *Runtime) executeHit(cpu int, s *site, again bool) error {
 		return regs.SingleStep(true)
 	}
 	return nil
+}
+
+// wayBack returns how and where a hit is executed by code that ends in a jump
+// back; WayNone where there is none.
+func (s *site) wayBack() (w Way, pc uint64) {
+	switch {
+	case s.jump.hits == patch.HitDetour && s.jump.detour.size != 0:
+		return WayDetour, s.jump.moved
+	case s.boost == boostReady && !s.hasPost() && !s.gone:
+		return WayBoost, s.boosted.addr
+	}
+	return WayNone, 0
 }
 
 // interpret does what the instruction does.
@@ -328,8 +342,7 @@ func (r *Runtime) jumped(cpu int) error {
 	}
 	r.cpus[cpu].current = hit{HitActive, s}
 	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: HitActive, Jump: true})
-	context := Context{CPU: cpu, r: r, Regs: Regs{r: r, number: cpu, cpu: regs, frame: frame, ip: s.addr}}
-	r.runPre(&context, s)
+	r.runPre(r.context(cpu, frame, s.addr), s)
 	r.leave(cpu)
-	return nil
+	return r.failed
 }

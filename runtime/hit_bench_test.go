@@ -3,12 +3,16 @@
 package runtime_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
 	"xol/arch"
+	"xol/decode"
+	"xol/image"
 	"xol/internal/guest"
 	"xol/runtime"
 )
@@ -47,14 +51,20 @@ func newSorter(b *testing.B, isa string, opt runtime.Options) *sorter {
 	return s
 }
 
-// probe registers p at the comparison and has the first hits prepare what they
-// prepare.
+// probe registers p at the comparison.
 func (s *sorter) probe(b *testing.B, p *runtime.Probe) {
 	b.Helper()
 	p.Symbol = probed
 	if err := s.Register(p); err != nil {
 		b.Fatal(err)
 	}
+	s.settle(b, p)
+}
+
+// settle has the first hits prepare what they prepare, and counts those of a
+// call.
+func (s *sorter) settle(b *testing.B, p *runtime.Probe) {
+	b.Helper()
 	s.sort(b)
 	if err := s.Settle(); err != nil {
 		b.Fatal(err)
@@ -134,5 +144,75 @@ func BenchmarkHit(b *testing.B) {
 				b.ReportMetric(sorters[i+1].perHit(bare)/stepped, w.name+"/stepped")
 			}
 		})
+	}
+}
+
+// elsewhere returns the addresses of n instructions that may be probed, and that
+// no sorting executes, in front of that of the comparison.
+func (s *sorter) elsewhere(b *testing.B, n int) []uint64 {
+	b.Helper()
+	functions, err := s.img.Functions(image.ExtentSymbol)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var addrs []uint64
+	for _, f := range functions {
+		if strings.Contains(f.Name, "sort") || f.Name == "sift" || f.Name == "swap" || f.Name == probed {
+			continue
+		}
+		code, err := s.img.Code(nil, f.Addr, f.Size)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, inst := range decode.Sweep(s.m.ISA, nil, code, f.Addr) {
+			p := &runtime.Probe{Addr: inst.Addr, PreHandler: readArg}
+			if len(addrs) < n && s.Register(p) == nil {
+				addrs = append(addrs, inst.Addr)
+			}
+		}
+	}
+	if len(addrs) < n {
+		b.Fatalf("%d instructions, want %d", len(addrs), n)
+	}
+	return addrs
+}
+
+// BenchmarkHook measures a hit of an optimized probe whose handler reads a
+// register against the plain alternative, a hook of the emulator's for each
+// address: how many times a hit of a hook costs as much. One of the probes is
+// hit.
+func BenchmarkHook(b *testing.B) {
+	whole := runtime.Options{Pass: sorterBudget}
+	for _, isa := range arch.Names() {
+		for _, n := range []int{1, 1000} {
+			b.Run(fmt.Sprintf("%s/%d", isa, n), func(b *testing.B) {
+				bare, hooked, probed := newSorter(b, isa, whole), newSorter(b, isa, whole), newSorter(b, isa, whole)
+				addrs := probed.elsewhere(b, n-1)
+				p := &runtime.Probe{PreHandler: readArg}
+				probed.probe(b, p)
+				if !p.Optimized() {
+					b.Fatal("not optimized")
+				}
+				c := hooked.m.CPUs[0]
+				arg := hooked.m.ISA.Convention().Args[0]
+				if err := c.HookCode(append(addrs, p.Address()), arg, func(v uint64) { sink = v; hooked.hits++ }); err != nil {
+					b.Fatal(err)
+				}
+				hooked.sort(b)
+				if hooked.hits != probed.hits {
+					b.Fatalf("%d hits of hooks, %d of probes", hooked.hits, probed.hits)
+				}
+				for b.Loop() {
+					bare.sort(b)
+					probed.sort(b)
+					hooked.hits = 0
+					hooked.sort(b)
+				}
+				hook, hit := hooked.perHit(bare), probed.perHit(bare)
+				b.ReportMetric(hit, "ns/probe-hit")
+				b.ReportMetric(hook, "ns/hook-hit")
+				b.ReportMetric(hook/hit, "hook/probe")
+			})
+		}
 	}
 }

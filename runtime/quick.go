@@ -1,7 +1,5 @@
 package runtime
 
-import "xol/patch"
-
 // Trapper is a Machine that can show a breakpoint without stopping the CPU,
 // which then costs a fraction of an Event.
 type Trapper interface {
@@ -20,14 +18,11 @@ func (r *Runtime) quick(cpu int, addr uint64) (handled bool, err error) {
 		return true, r.jumped(cpu)
 	}
 	s := r.sites[addr]
-	if s == nil || !s.armed || !s.leadsBack() {
+	if s == nil || !s.armed {
+		return false, nil
+	}
+	if w, _ := s.wayBack(); w == WayNone {
 		return false, nil
 	}
 	return true, r.breakpoint(cpu, s)
-}
-
-// leadsBack reports whether a hit is executed by code that ends in a jump back.
-func (s *site) leadsBack() bool {
-	return s.jump.hits == patch.HitDetour && s.jump.detour.size != 0 ||
-		s.boost == boostReady && !s.hasPost() && !s.gone
 }

@@ -3,6 +3,7 @@
 package guest
 
 import (
+	"encoding/binary"
 	"errors"
 
 	"xol/arch/arm64"
@@ -60,5 +61,5 @@ func arm64Immediate(c *CPU, pc uint64) uint64 {
 	if c.m.Read(b[:], pc) != nil {
 		return 0
 	}
-	return uint64(c.m.Order.Uint32(b[:]) >> 5 & 0xffff)
+	return uint64(binary.LittleEndian.Uint32(b[:]) >> 5 & 0xffff)
 }

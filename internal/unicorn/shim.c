@@ -135,6 +135,18 @@ uc_err xol_run(uc_engine *uc, struct xol_regs *regs, struct xol_stop *stop,
 	return err ? err : read_err;
 }
 
+static void on_code(uc_engine *uc, uint64_t address, uint32_t size, void *data)
+{
+	xolCode((uintptr_t)data, address);
+}
+
+uc_err xol_hook_code(uc_engine *uc, uint64_t address, uintptr_t handle)
+{
+	uc_hook hook;
+
+	return uc_hook_add(uc, &hook, UC_HOOK_CODE, (void *)on_code, (void *)handle, address, address);
+}
+
 uc_err xol_remove_cache(uc_engine *uc, uint64_t begin, uint64_t end)
 {
 	return uc_ctl_remove_cache(uc, begin, end);

@@ -113,6 +113,7 @@ type Engine struct {
 	refused   map[uint64]C.uc_hook // the hooks of instructions that must not run
 	context   *C.uc_context
 
+	onCode       func(addr uint64)
 	onBreakpoint BreakpointHandler
 	panicked     any // what it panicked with
 }

@@ -1,0 +1,31 @@
+//go:build unicorn
+
+package guest
+
+import (
+	"slices"
+
+	"xol/internal/emulator"
+)
+
+// HookCode has f called with the value of register reg, a general one, in front
+// of every instruction at one of the addresses, by a hook of the engine for each
+// (see unicorn.Engine.HookCode).
+func (c *CPU) HookCode(addrs []uint64, reg int, f func(value uint64)) error {
+	i := slices.IndexFunc(c.core.links, func(l emulator.Link) bool { return l.Index == reg })
+	id := c.core.links[i].ID
+	hook := func(uint64) {
+		v, err := c.engine.ReadOne(id)
+		if err != nil {
+			c.err = err
+			return
+		}
+		f(v)
+	}
+	for _, addr := range addrs {
+		if err := c.engine.HookCode(addr, hook); err != nil {
+			return err
+		}
+	}
+	return nil
+}
