@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"xol/detour"
+	"xol/machine"
 )
 
 // Probe is a kprobe. The fields say where it is and what it does, and must not
@@ -93,6 +94,10 @@ func (c *Context) access(try func() error) error {
 	return &FaultError{CPU: c.CPU, Fault: f}
 }
 
+// Memory returns the guest's memory as the program may use it. Its errors do not
+// go to the FaultHandler.
+func (c *Context) Memory() machine.Memory { return program{c.r.m} }
+
 // Fault is an access to memory that is not there, or must not be accessed so.
 type Fault struct {
 	Addr      uint64 // of the instruction, in its original place; for an access of a handler that of its probe
@@ -132,6 +137,13 @@ func (g *Regs) Set(name string, value uint64) bool {
 	g.set(i, value)
 	return true
 }
+
+// Reg returns a register by its index in the ISA's File, and SetReg sets it: Regs
+// are machine.Registers.
+func (g *Regs) Reg(i int) uint64 { return g.get(i) }
+
+// SetReg sets a register by its index.
+func (g *Regs) SetReg(i int, v uint64) { g.set(i, v) }
 
 // IP returns the instruction pointer: the probed address, whatever the ISA's
 // breakpoint exception leaves there, or what SetIP set.
