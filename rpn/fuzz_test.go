@@ -8,44 +8,139 @@ import (
 	"xol/rpn"
 )
 
-// randomCode makes code most of which is right: it keeps an eye on the depth of
-// the stack, but not on where jumps lead.
+// generator makes code that is right but for what spoil does to it.
+type generator struct {
+	*rand.Rand
+	code  rpn.Code
+	depth int // of the stack
+}
+
+// randomCode makes nested loops, branches and handlers of faults around random
+// instructions; every other code is spoiled in one place.
 func randomCode(r *rand.Rand) *rpn.Code {
-	c := &rpn.Code{Globals: []rpn.Global{{Name: "g", Init: r.Uint64()}}, Locals: []string{"a", "b"}}
-	n := 1 + r.IntN(60)
-	depth, behind := 0, r.IntN(2) > 0
-	for i := range n {
-		op := rpn.Op(r.IntN(int(rpn.OpLogString) + 1))
-		pops, pushes := op.Stack()
-		if pops > depth || op == rpn.OpExit || op == rpn.OpJmp || op == rpn.OpLog && depth < 3 {
-			op, pops, pushes = rpn.OpPush, 0, 1
-		}
-		in := rpn.Inst{Op: op, Arg: uint64(r.IntN(2)), Target: rpn.NoTarget, Name: "x"}
-		switch {
-		case op == rpn.OpPush:
-			in.Arg = randomValue(r)
-		case op == rpn.OpLoop:
-			in.Target = max(0, i-r.IntN(8))
-			in.Arg = uint64(1 + r.IntN(30))
-		case op == rpn.OpLog:
-			in.Arg = uint64(r.IntN(4))
-			pops = int(in.Arg)
-		case op == rpn.OpLogString:
-			in.Arg = uint64(1 + r.IntN(rpn.MaxString))
-		case op == rpn.OpJz, op == rpn.OpJnz:
-			in.Target = n
-			if behind {
-				in.Target = i + 1 + r.IntN(2)
-			}
-		case r.IntN(8) == 0:
-			in.Target = n
-		case op >= rpn.OpGetGlobal && op <= rpn.OpFetchAddGlobal:
-			in.Arg = 0
-		}
-		depth += pushes - pops
-		c.Insts = append(c.Insts, in)
+	g := &generator{Rand: r, code: rpn.Code{Globals: []rpn.Global{{Name: "g", Init: r.Uint64()}}, Locals: []string{"a", "b"}}}
+	g.block(3)
+	if r.IntN(2) > 0 {
+		g.spoil()
 	}
-	return c
+	return &g.code
+}
+
+// add adds an instruction and returns its index.
+func (g *generator) add(in rpn.Inst) int {
+	pops, pushes := in.Op.Stack()
+	if in.Op == rpn.OpLog {
+		pops = int(in.Arg)
+	}
+	g.depth += pushes - pops
+	g.code.Insts = append(g.code.Insts, in)
+	return len(g.code.Insts) - 1
+}
+
+// here lets an instruction lead to the next one that is added.
+func (g *generator) here(inst int) { g.code.Insts[inst].Target = len(g.code.Insts) }
+
+// block adds statements; as many values are on the stack behind it as before.
+func (g *generator) block(nesting int) {
+	before := g.depth
+	for range 1 + g.IntN(5) {
+		switch kind := g.IntN(10); {
+		case nesting == 0 || kind < 5:
+			g.straight()
+		case kind < 7:
+			g.add(rpn.Inst{Op: rpn.OpPush, Arg: g.Uint64N(3)})
+			over := g.add(rpn.Inst{Op: rpn.OpJz + rpn.Op(g.IntN(2))})
+			g.block(nesting - 1)
+			g.here(over)
+		case kind < 9:
+			g.loop(nesting)
+		default:
+			g.handled(before)
+		}
+	}
+	for g.depth > before {
+		g.add(rpn.Inst{Op: rpn.OpDrop})
+	}
+	for g.depth < before {
+		g.add(rpn.Inst{Op: rpn.OpPush, Arg: randomValue(g.Rand)})
+	}
+}
+
+// loop adds a loop that may be left early, after a number of rounds in all.
+func (g *generator) loop(nesting int) {
+	start, out := len(g.code.Insts), -1
+	g.block(nesting - 1)
+	if g.IntN(2) > 0 {
+		g.add(rpn.Inst{Op: rpn.OpPush, Arg: 1})
+		g.add(rpn.Inst{Op: rpn.OpFetchAddLocal, Arg: 1})
+		g.add(rpn.Inst{Op: rpn.OpPush, Arg: 1 + g.Uint64N(3)})
+		g.add(rpn.Inst{Op: rpn.OpModU})
+		out = g.add(rpn.Inst{Op: rpn.OpJz})
+	}
+	g.block(nesting - 1)
+	g.add(rpn.Inst{Op: rpn.OpLoop, Arg: 1 + g.Uint64N(12), Target: start})
+	if out >= 0 {
+		g.here(out)
+	}
+}
+
+// handled adds an access to memory with a handler, where the stack has before
+// values at least: it is emptied, as the handler finds it empty.
+func (g *generator) handled(before int) {
+	if before > 0 {
+		return
+	}
+	for g.depth > 0 {
+		g.add(rpn.Inst{Op: rpn.OpDrop})
+	}
+	for range g.IntN(3) {
+		g.add(rpn.Inst{Op: rpn.OpPush, Arg: randomValue(g.Rand)})
+	}
+	g.add(rpn.Inst{Op: rpn.OpPush, Arg: randomValue(g.Rand)})
+	access := g.add(rpn.Inst{Op: rpn.OpLoad1 + rpn.Op(g.IntN(7))})
+	for g.depth > 0 {
+		g.add(rpn.Inst{Op: rpn.OpDrop})
+	}
+	over := g.add(rpn.Inst{Op: rpn.OpJmp})
+	g.here(access)
+	g.depth = 1
+	g.add(rpn.Inst{Op: rpn.OpLog, Arg: 1, Name: "fault"})
+	g.here(over)
+}
+
+// straight adds an instruction that goes on to the next one.
+func (g *generator) straight() {
+	op := rpn.Op(g.IntN(int(rpn.OpLogString) + 1))
+	if pops, _ := op.Stack(); pops > g.depth || g.depth > 20 || op >= rpn.OpJmp && op <= rpn.OpExit {
+		op = rpn.OpPush
+	}
+	in := rpn.Inst{Op: op, Target: rpn.NoTarget, Name: "x"}
+	switch {
+	case op == rpn.OpPush:
+		in.Arg = randomValue(g.Rand)
+	case op <= rpn.OpSetReg:
+		in.Arg = g.Uint64N(16)
+	case op <= rpn.OpFetchAddLocal:
+		in.Arg = g.Uint64N(2)
+	case op == rpn.OpLog:
+		in.Arg = g.Uint64N(uint64(min(g.depth, 4)) + 1)
+	case op == rpn.OpLogString:
+		in.Arg = 1 + g.Uint64N(rpn.MaxString)
+	}
+	g.add(in)
+}
+
+// spoil changes one instruction.
+func (g *generator) spoil() {
+	in := &g.code.Insts[g.IntN(len(g.code.Insts))]
+	switch g.IntN(3) {
+	case 0:
+		in.Op = rpn.Op(g.IntN(int(rpn.OpLogString) + 1))
+	case 1:
+		in.Target = g.IntN(len(g.code.Insts) + 1)
+	case 2:
+		in.Arg = g.Uint64N(1 << 14)
+	}
 }
 
 func randomValue(r *rand.Rand) uint64 {
@@ -72,16 +167,39 @@ func run(t *testing.T, code *rpn.Code, seed uint64) (ran bool) {
 	checkText(t, p)
 	cpu := newCPU()
 	cpu.Seed = seed
-	var log quietLog
-	got, err := p.Run(cpu, cpu, p.NewGlobals(), log)
+	ref := reference{
+		code: p.Code(), cpu: cpu.Clone(), locals: map[uint64]uint64{}, globals: map[uint64]uint64{}, rounds: map[int]uint64{},
+	}
+	for i, g := range code.Globals {
+		ref.globals[uint64(i)] = g.Init
+	}
+	ref.run()
+	var log records
+	globals := p.NewGlobals()
+	got, err := p.Run(cpu, cpu, globals, &log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.Steps > p.MaxSteps() || p.MaxSteps() > rpn.MaxSteps || p.MaxDepth() > rpn.MaxStack {
 		t.Errorf("%d steps of %d, depth %d\n%s", got.Steps, p.MaxSteps(), p.MaxDepth(), p.Disassemble())
 	}
-	if end := len(code.Insts); got.Inst > end || got.Status == rpn.Faulted != (got.Fault != nil) {
-		t.Errorf("%+v", got)
+	if (got.Fault == nil) != (ref.result.Fault == nil) {
+		t.Errorf("fault %v, want %v", got.Fault, ref.result.Fault)
+	}
+	got.Fault, ref.result.Fault = nil, nil
+	if got != ref.result {
+		t.Errorf("%+v, want %+v\n%s", got, ref.result, p.Disassemble())
+	}
+	if have, want := log.Builder.String(), ref.log.Builder.String(); have != want {
+		t.Errorf("logged %s\nwant %s\n%s", have, want, p.Disassemble())
+	}
+	if what := cpu.Differences(ref.cpu.State, ref.cpu.Writes()); what != nil {
+		t.Errorf("%v\n%s", what, p.Disassemble())
+	}
+	for i, g := range code.Globals {
+		if v, _ := globals.Get(g.Name); v != ref.globals[uint64(i)] {
+			t.Errorf("%s is %#x, want %#x", g.Name, v, ref.globals[uint64(i)])
+		}
 	}
 	return true
 }
