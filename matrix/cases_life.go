@@ -17,6 +17,10 @@ var otherCases = []lifeCase{
 		except: not(Emulated, "there is no copy")},
 	{name: "register beside another CPU in the copy", run: registerBesideCopy, cpus: 2, exact: true,
 		except: not(Emulated, "there is no copy")},
+	{name: "unregister by an interrupt in the copy", run: unregisterByInterrupt, exact: true,
+		except: not(Emulated, "there is no copy")},
+	{name: "hit while another CPU is in the copy", run: hitBesideCopy, cpus: 2, exact: true,
+		except: not(Emulated, "there is no copy")},
 	{name: "slots are used again", run: slotsAgain},
 	{name: "unload", run: unload},
 	{name: "list", run: list},
@@ -154,6 +158,61 @@ func registerBesideCopy(l *lab) {
 	l.states()
 }
 
+// unregisterByInterrupt: the copy that the interrupt came to stays until the
+// program has left it.
+func unregisterByInterrupt(l *lab) {
+	s := l.subject()
+	l.eachInCopy(func(p *runtime.Probe) {
+		code, later := make([]byte, 8-l.pc()%8), make([]byte, 8-l.pc()%8)
+		at := l.pc()
+		l.must(l.m.Read(code, at))
+		other := &runtime.Probe{}
+		q := l.register(l.at("second", "subject"), &runtime.Probe{PreHandler: func(*runtime.Context) bool {
+			l.unregister(p)
+			l.settle()
+			l.register(s, other)
+			l.settle()
+			return false
+		}})
+		// The probe of the interrupt is missed where the copy is a part of a hit;
+		// what it would have done is done behind it then.
+		l.must(l.r.Interrupt(0, l.function("second"), 5))
+		if q.Nmissed() > 0 {
+			l.unregister(p)
+			l.register(s, other)
+			l.settle()
+		}
+		l.must(l.m.Read(later, at))
+		equal(l, "the code in front of the CPU", string(later), string(code))
+		l.unregister(q)
+		l.unregister(other)
+		l.settle()
+		equal(l, "copies that wait for their end", l.r.Stats().Pending > 0, true)
+	})
+	l.computes()
+	l.states()
+}
+
+// hitBesideCopy: what a CPU does with a probe is its own matter.
+func hitBesideCopy(l *lab) {
+	s := l.subject()
+	l.eachInCopy(func(p *runtime.Probe) {
+		l.log = nil
+		hits := l.r.Hits(p)
+		v, err := l.r.Call(1, l.function(s.function), 3, 4)
+		l.must(err)
+		equal(l, "the result on the other CPU", v, subjectResult(3, 4))
+		for i, state := range l.log {
+			l.log[i] = strings.TrimPrefix(state, "1/")
+		}
+		l.states(l.one(plain))
+		equal(l, "hits on the other CPU", l.r.Hits(p)-hits, 1)
+		equal(l, "Nmissed", p.Nmissed(), 0)
+	})
+	l.computes()
+	l.states()
+}
+
 func slotsAgain(l *lab) {
 	s := l.subject()
 	p := &runtime.Probe{}
@@ -206,6 +265,7 @@ func unload(l *lab) {
 	l.unregister(q)
 	equal(l, "the list", l.list(), "")
 	l.refused("to register it again", l.r.Register(p), "runtime/not-text", 22)
+	l.states()
 }
 
 func list(l *lab) {

@@ -33,6 +33,7 @@ var optimizeCases = []lifeCase{
 	{name: "optimize: switched off and on", run: jumpSwitch, except: only(Optimized, noJump)},
 	{name: "optimize: switched off on the way", run: jumpSwitchMeanwhile, except: only(Optimized, noJump)},
 	{name: "optimize: unregistered on the way", run: jumpUnregistered, except: only(Optimized, noJump)},
+	{name: "optimize: not while a CPU is in the region", run: jumpQuiet, except: only(Optimized, noJump), exact: true},
 	{name: "optimize: a counter and a handler in turn", run: jumpCounter, except: only(Optimized, noJump)},
 }
 
@@ -256,6 +257,55 @@ func jumpUnregistered(l *lab) {
 		equal(l, "what is left", l.r.Stats(), runtime.Stats{})
 		l.log = nil
 	}
+}
+
+// jumpQuiet has a probe registered while a CPU stands in front of each instruction
+// of the function: it must not find itself in the middle of a jump.
+func jumpQuiet(l *lab) {
+	s := l.subject()
+	start, size, err := l.program.Symbol(s.function)
+	l.must(err)
+	waited := 0
+	for n := 0; l.err == nil; n++ {
+		l.must(l.r.Start(0, l.function(s.function), 1, 2))
+		for range n {
+			l.must(l.r.Step(0, 1))
+		}
+		if !l.m.CPU(0).Running() {
+			break
+		}
+		if pc := l.pc(); pc-start >= size {
+			l.fail("the CPU is at %#x", pc)
+		}
+		p := l.register(s, &runtime.Probe{})
+		l.settle()
+		within := l.pc() > s.addr && l.pc() < s.addr+l.jumpLength()
+		if within {
+			waited++
+		}
+		equal(l, "Optimized", p.Optimized(), !within)
+		l.must(l.r.Run(stepsAtMost))
+		equal(l, "the result", l.r.Result(0), subjectResult(1, 2))
+		l.settle()
+		equal(l, "Optimized", p.Optimized(), true)
+		l.unregister(p)
+		l.settle()
+		l.wellFormed()
+	}
+	if (waited > 0) != (l.target == "amd64") {
+		l.fail("the optimizer waited %d times", waited)
+	}
+	l.log = nil
+	l.computes()
+	l.states()
+}
+
+// jumpLength is the number of bytes that the jump of an optimized probe has.
+func (l *lab) jumpLength() uint64 {
+	if l.target == "amd64" {
+		return 5
+	}
+	return 4
 }
 
 // jumpCounter: the buffer calls the guest's counter or the handlers, whichever
