@@ -55,8 +55,9 @@ type counterPages struct {
 
 const counterSize = 8
 
-// countersBase is where the first page of counts is, if nothing else is there.
-const countersBase = 0x7c00_0000_0000
+// countersBase is where the first page of counts is. At a rounder address it
+// would share the engine's TLB entry with pages that programs like to use.
+const countersBase = 0x7c00_0005_b000
 
 // take returns the address of a count that is 0.
 func (c *counterPages) take(r *Runtime) (uint64, error) {

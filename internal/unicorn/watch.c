@@ -39,14 +39,11 @@ static struct xol_page **slot(const struct xol_watch *w, uint64_t number)
 static struct xol_page *find(struct xol_watch *w, uint64_t address)
 {
 	uint64_t number = address >> page_bits;
-	struct xol_page *p;
+	struct xol_page **recent = &w->recent[number % XOL_RECENT];
 
-	if (w->page && w->page->number == number)
-		return w->page;
-	p = *slot(w, number);
-	if (p)
-		w->page = p;
-	return p;
+	if (!*recent || (*recent)->number != number)
+		*recent = *slot(w, number);
+	return *recent;
 }
 
 static bool grow(struct xol_watch *w)

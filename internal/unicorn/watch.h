@@ -11,6 +11,8 @@ struct xol_transfer {
 	uint64_t from, to;
 };
 
+#define XOL_RECENT 64
+
 struct xol_watch {
 	struct xol_stop *stop;
 	bool off; // the code that runs is the host's own
@@ -20,7 +22,7 @@ struct xol_watch {
 	uint64_t address, size; // of the block or instruction that stopped the run
 
 	struct xol_page **pages; // a hash table of 1 << bits pages, by number
-	struct xol_page *page; // the last one that was found
+	struct xol_page *recent[XOL_RECENT]; // found last, by the low bits of the number
 	unsigned bits;
 	size_t used;
 
