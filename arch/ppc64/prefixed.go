@@ -7,26 +7,27 @@ import (
 	"xol/machine"
 )
 
-// Prefixed executes prefixed instructions for machines that do not know them:
-// everything but pmxv…, which work on accumulators. It is used by one goroutine
-// at a time.
-type Prefixed struct {
+// Power10 executes instructions of Power ISA 3.1 for machines of an earlier one:
+// all prefixed ones but pmxv…, which work on accumulators, and those that set a
+// register by a condition or reverse its bytes. It is used by one goroutine at a
+// time.
+type Power10 struct {
 	isa     ISA
 	regs    machine.WideRegisters
 	operand [32]byte // of a load or store, in the order of memory
 }
 
-// NewPrefixed returns an executor for one byte order.
-func NewPrefixed(isa ISA) *Prefixed { return &Prefixed{isa: isa} }
+// NewPower10 returns an executor for one byte order.
+func NewPower10(isa ISA) *Power10 { return &Power10{isa: isa} }
 
 // ErrBoundary says that a prefixed instruction crosses a 64-byte boundary, for
 // which there is an alignment interrupt [Power ISA 3.1, Book I, 1.6].
 var ErrBoundary = errors.New("ppc64: a prefixed instruction crosses a 64-byte boundary")
 
 // Knows reports whether Execute can execute inst.
-func (p *Prefixed) Knows(inst *decode.Inst) bool {
+func (p *Power10) Knows(inst *decode.Inst) bool {
 	if inst.Len != prefixedSize {
-		return false
+		return computationOf(inst) != nil
 	}
 	switch prefixType(inst) {
 	case prefix8LS, prefixMLS:
@@ -41,7 +42,7 @@ func (p *Prefixed) Knows(inst *decode.Inst) bool {
 // floating-point and vector facilities available. On an error, which is
 // ErrBoundary or of the memory, nothing has changed; a Write of memory must
 // change all of its bytes or none.
-func (p *Prefixed) Execute(inst *decode.Inst, r machine.WideRegisters, m machine.Memory) error {
+func (p *Power10) Execute(inst *decode.Inst, r machine.WideRegisters, m machine.Memory) error {
 	if crossesBoundary(inst.Addr, inst.Detail) {
 		return ErrBoundary
 	}
@@ -63,7 +64,11 @@ const (
 
 func prefixType(inst *decode.Inst) uint32 { return PrefixOf(inst) >> 24 & 3 }
 
-func (p *Prefixed) dispatch(inst *decode.Inst, m machine.Memory) error {
+func (p *Power10) dispatch(inst *decode.Inst, m machine.Memory) error {
+	if f := computationOf(inst); f != nil {
+		compute(p.regs, WordOf(inst), f)
+		return nil
+	}
 	opcode := WordOf(inst) >> 26
 	switch prefixType(inst) {
 	case prefix8LS:
@@ -82,7 +87,7 @@ func (p *Prefixed) dispatch(inst *decode.Inst, m machine.Memory) error {
 
 // address returns the sum of the displacement and the program counter, a base
 // register or nothing.
-func (p *Prefixed) address(inst *decode.Inst) uint64 {
+func (p *Power10) address(inst *decode.Inst) uint64 {
 	if inst.PCRel.Kind != decode.PCRelNone {
 		return inst.Target
 	}
@@ -98,11 +103,11 @@ func (p *Prefixed) address(inst *decode.Inst) uint64 {
 type access struct {
 	size  int // of the operand, bytes
 	base  int
-	load  func(p *Prefixed, size, reg int)
-	store func(p *Prefixed, size, reg int)
+	load  func(p *Power10, size, reg int)
+	store func(p *Power10, size, reg int)
 }
 
-func (p *Prefixed) access(a *access, inst *decode.Inst, m machine.Memory) error {
+func (p *Power10) access(a *access, inst *decode.Inst, m machine.Memory) error {
 	addr, operand, reg := p.address(inst), p.operand[:a.size], a.base+int(targetOf(inst))
 	if a.store != nil {
 		a.store(p, a.size, reg)
@@ -152,14 +157,14 @@ var accessesMLS = [64]access{
 }
 
 // number returns the number that stands in some bytes of the operand.
-func (p *Prefixed) number(at, size int) (v uint64) {
+func (p *Power10) number(at, size int) (v uint64) {
 	for i := range size {
 		v = v<<8 | uint64(p.operand[p.place(at, size, i)])
 	}
 	return v
 }
 
-func (p *Prefixed) setNumber(at, size int, v uint64) {
+func (p *Power10) setNumber(at, size int, v uint64) {
 	for i := range size {
 		p.operand[p.place(at, size, i)] = byte(v >> (8 * (size - 1 - i)))
 	}
@@ -167,75 +172,75 @@ func (p *Prefixed) setNumber(at, size int, v uint64) {
 
 // place returns where in the operand the i-th byte of a number is, from the most
 // significant one.
-func (p *Prefixed) place(at, size, i int) int {
+func (p *Power10) place(at, size, i int) int {
 	if p.isa.LittleEndian {
 		i = size - 1 - i
 	}
 	return at + i
 }
 
-func loadZero(p *Prefixed, size, reg int) { p.regs.SetReg(reg, p.number(0, size)) }
+func loadZero(p *Power10, size, reg int) { p.regs.SetReg(reg, p.number(0, size)) }
 
-func loadSigned(p *Prefixed, size, reg int) {
+func loadSigned(p *Power10, size, reg int) {
 	unused := 64 - 8*size
 	p.regs.SetReg(reg, uint64(int64(p.number(0, size)<<unused)>>unused))
 }
 
-func storeGeneral(p *Prefixed, size, reg int) { p.setNumber(0, size, p.regs.Reg(reg)) }
+func storeGeneral(p *Power10, size, reg int) { p.setNumber(0, size, p.regs.Reg(reg)) }
 
 // Unlike that of lq and stq, the order of a pair's registers is that of memory
 // in both byte orders.
-func loadPair(p *Prefixed, _, reg int) {
+func loadPair(p *Power10, _, reg int) {
 	p.regs.SetReg(reg, p.number(0, 8))
 	p.regs.SetReg(reg+1, p.number(8, 8))
 }
 
-func storePair(p *Prefixed, _, reg int) {
+func storePair(p *Power10, _, reg int) {
 	p.setNumber(0, 8, p.regs.Reg(reg))
 	p.setNumber(8, 8, p.regs.Reg(reg+1))
 }
 
 // Scalars are in the first doubleword of a VSX register; loads clear the second.
-func loadDouble(p *Prefixed, _, reg int) { p.regs.SetWide(reg, p.number(0, 8), 0) }
+func loadDouble(p *Power10, _, reg int) { p.regs.SetWide(reg, p.number(0, 8), 0) }
 
-func loadSingle(p *Prefixed, _, reg int) { p.regs.SetWide(reg, toDouble(uint32(p.number(0, 4))), 0) }
+func loadSingle(p *Power10, _, reg int) { p.regs.SetWide(reg, toDouble(uint32(p.number(0, 4))), 0) }
 
-func storeDouble(p *Prefixed, _, reg int) { p.setNumber(0, 8, p.regs.Reg(reg)) }
+func storeDouble(p *Power10, _, reg int) { p.setNumber(0, 8, p.regs.Reg(reg)) }
 
-func storeSingle(p *Prefixed, _, reg int) { p.setNumber(0, 4, uint64(toSingle(p.regs.Reg(reg)))) }
+func storeSingle(p *Power10, _, reg int) { p.setNumber(0, 4, uint64(toSingle(p.regs.Reg(reg)))) }
 
 // halves returns where the two doublewords of a vector are in 16 bytes: it is a
 // number of that size.
-func (p *Prefixed) halves(at int) (first, second int) {
+func (p *Power10) halves(at int) (first, second int) {
 	if p.isa.LittleEndian {
 		return at + 8, at
 	}
 	return at, at + 8
 }
 
-func loadVector(p *Prefixed, _, reg int) { p.loadVectorAt(0, reg) }
+func loadVector(p *Power10, _, reg int) { p.loadVectorAt(0, reg) }
 
-func storeVector(p *Prefixed, _, reg int) { p.storeVectorAt(0, reg) }
+func storeVector(p *Power10, _, reg int) { p.storeVectorAt(0, reg) }
 
-func (p *Prefixed) loadVectorAt(at, reg int) {
+func (p *Power10) loadVectorAt(at, reg int) {
 	first, second := p.halves(at)
 	p.regs.SetWide(reg, p.number(first, 8), p.number(second, 8))
 }
 
-func (p *Prefixed) storeVectorAt(at, reg int) {
+func (p *Power10) storeVectorAt(at, reg int) {
 	first, second := p.halves(at)
 	low, high := p.regs.Wide(reg)
 	p.setNumber(first, 8, low)
 	p.setNumber(second, 8, high)
 }
 
-func loadVectors(p *Prefixed, _, reg int) {
+func loadVectors(p *Power10, _, reg int) {
 	for i := range 2 {
 		p.loadVectorAt(p.place(0, 2, i)*16, vectorPair(reg)+i)
 	}
 }
 
-func storeVectors(p *Prefixed, _, reg int) {
+func storeVectors(p *Power10, _, reg int) {
 	for i := range 2 {
 		p.storeVectorAt(p.place(0, 2, i)*16, vectorPair(reg)+i)
 	}

@@ -21,7 +21,7 @@ func TestPrefixedInQEMU(t *testing.T) {
 			for _, c := range cases {
 				names[c.mnemonic] = true
 			}
-			if len(names) < 37 {
+			if len(names) < 44 {
 				t.Fatalf("only %d instructions: %v", len(names), names)
 			}
 			for chunk := range slices.Chunk(cases, mostCases) {
@@ -91,7 +91,7 @@ func displaced(word uint64, d int64) uint64 {
 // prefixedSequences are all known instructions, with several registers and ways to
 // get at memory.
 func prefixedSequences(isa ISA) (list []prefixedSequence) {
-	add := func(known *Prefixed, words ...uint64) {
+	add := func(known *Power10, words ...uint64) {
 		var inst decode.Inst
 		word := words[len(words)-1]
 		if isa.Decode(&inst, isa.bytesOf(word), 0) != nil || !known.Knows(&inst) {
@@ -102,7 +102,7 @@ func prefixedSequences(isa ISA) (list []prefixedSequence) {
 		fmt.Sscan(name, &mnemonic)
 		list = append(list, prefixedSequence{name, mnemonic, words})
 	}
-	known := NewPrefixed(isa)
+	known := NewPower10(isa)
 	const inData, farAway, inStack = 0x13, 0x1_8765_4300, guestStackAt + 0x48
 	paddi := func(rt, ra uint64, d int64) uint64 { return displaced(0x06000000_38000000|rt<<21|ra<<16, d) }
 	for kind := uint64(0); kind < 4; kind += 2 {
@@ -135,6 +135,12 @@ func prefixedSequences(isa ISA) (list []prefixedSequence) {
 		}
 	}
 	add(known, 0x07000000_00000000)
+	for _, opcode := range []uint64{384, 416, 448, 480, 219, 155, 187} {
+		for n := range uint64(8) { // registers, or bits of CR
+			add(known, 31<<26|opcode<<1|(n*5+1)<<21)
+			add(known, 31<<26|opcode<<1|7<<21|(n*4+n%4)<<16)
+		}
+	}
 	return list
 }
 
@@ -146,8 +152,8 @@ func (x *executions) comparePrefixed(t *testing.T, i int, c *prefixedSequence, s
 	x.order.PutUint64(start[31*8:], data)
 	x.order.PutUint64(start[guestNIP:], from)
 	cpu, memory := x.cpu(start), windows{start, data}
-	p, code := NewPrefixed(x.isa), c.code(x.isa)
-	for at := 0; at < len(code); at += prefixedSize {
+	p, code := NewPower10(x.isa), c.code(x.isa)
+	for at := 0; at < len(code); {
 		var inst decode.Inst
 		if err := x.isa.Decode(&inst, code[at:], from+uint64(at)); err != nil {
 			t.Fatal(err)
@@ -155,6 +161,7 @@ func (x *executions) comparePrefixed(t *testing.T, i int, c *prefixedSequence, s
 		if err := p.Execute(&inst, cpu, memory); err != nil {
 			return err.Error()
 		}
+		at += int(inst.Len)
 	}
 	for _, what := range cpu.Differences(x.cpu(guestState(result)).State, nil) {
 		return what

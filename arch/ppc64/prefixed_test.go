@@ -15,7 +15,7 @@ import (
 type prefixedISA struct{ ISA }
 
 func (a prefixedISA) Interpret(inst *decode.Inst, r machine.Registers, m machine.Memory) (done bool, err error) {
-	p := NewPrefixed(a.ISA)
+	p := NewPower10(a.ISA)
 	if !p.Knows(inst) {
 		return false, nil
 	}
@@ -61,6 +61,14 @@ var prefixedScalars = []struct {
 	{0x04000000_e4640000, cputest.Case{Name: "pld where nothing is", Regs: registers{R0 + 4: 8}, Fault: true}, nil},
 	{0x04000000_f4640000, cputest.Case{Name: "pstd where nothing is", Regs: registers{R0 + 4: cputest.MemoryTop - 4}, Fault: true}, nil},
 	{0x07000000_60000000, cputest.Case{Name: "pnop"}, nil},
+	{0x7c620300, cputest.Case{Name: "setbc, set", Regs: registers{CR: crBit(2)}, After: registers{R0 + 3: 1}}, nil},
+	{0x7c620300, cputest.Case{Name: "setbc, not set", Regs: registers{R0 + 3: 5, CR: 1<<32 - 1 - crBit(2)}, After: registers{R0 + 3: 0}}, nil},
+	{0x7c620340, cputest.Case{Name: "setbcr, not set", Regs: registers{CR: 1<<32 - 1 - crBit(2)}, After: registers{R0 + 3: 1}}, nil},
+	{0x7c620380, cputest.Case{Name: "setnbc, set", Regs: registers{CR: crBit(2)}, After: registers{R0 + 3: 1<<64 - 1}}, nil},
+	{0x7c6203c0, cputest.Case{Name: "setnbcr, set", Regs: registers{R0 + 3: 5, CR: crBit(2)}, After: registers{R0 + 3: 0}}, nil},
+	{0x7c8301b6, cputest.Case{Name: "brh", Regs: registers{R0 + 4: before}, After: registers{R0 + 3: 0x0201040306050807}}, nil},
+	{0x7c830136, cputest.Case{Name: "brw", Regs: registers{R0 + 4: before}, After: registers{R0 + 3: 0x0403020108070605}}, nil},
+	{0x7c830176, cputest.Case{Name: "brd", Regs: registers{R0 + 4: before}, After: registers{R0 + 3: 0x0807060504030201}}, nil},
 	{0x0790f0ff_ec044018, cputest.Case{Name: "pmxvi8ger4", Unknown: true}, nil},
 }
 
@@ -91,7 +99,7 @@ func prefixedCPU(t *testing.T, isa ISA) *cputest.CPU {
 func execute(t *testing.T, isa ISA, c *cputest.CPU, word uint64) {
 	t.Helper()
 	inst := cputest.Inst(t, isa, fmt.Sprintf("%x", isa.bytesOf(word)))
-	if err := NewPrefixed(isa).Execute(&inst, c, c); err != nil {
+	if err := NewPower10(isa).Execute(&inst, c, c); err != nil {
 		t.Fatal(err)
 	}
 	if pc := c.Reg(PC); pc != here+8 {
@@ -264,7 +272,7 @@ func TestPrefixedAcrossABoundary(t *testing.T) {
 	if err := isa.Decode(&inst, isa.bytesOf(0x06000001_38640010), 0x103c); err != nil {
 		t.Fatal(err)
 	}
-	if err := NewPrefixed(isa).Execute(&inst, cpu, cpu); !errors.Is(err, ErrBoundary) {
+	if err := NewPower10(isa).Execute(&inst, cpu, cpu); !errors.Is(err, ErrBoundary) {
 		t.Error(err)
 	}
 	for _, what := range cpu.Differences(before.State, before.Writes()) {
@@ -274,7 +282,7 @@ func TestPrefixedAcrossABoundary(t *testing.T) {
 
 func TestPrefixedAllocatesNothing(t *testing.T) {
 	isa := ISA{}
-	p, cpu := NewPrefixed(isa), prefixedCPU(t, isa)
+	p, cpu := NewPower10(isa), prefixedCPU(t, isa)
 	for _, word := range []uint64{0x06000001_38640010, 0x04000000_e4640004, 0x04000000_f4640000, 0x06000000_c0640020, 0x05001234_80675678} {
 		inst := cputest.Inst(t, isa, fmt.Sprintf("%x", isa.bytesOf(word)))
 		if n := testing.AllocsPerRun(100, func() { _ = p.Execute(&inst, cpu, nowhere{}) }); n != 0 {

@@ -38,7 +38,7 @@ func ppc64Model(f *machine.File, arch unicorn.Arch) Model {
 		Defect:    ppc64Defect,
 		NewExecutor: func() Executor {
 			isa := ppc64.ISA{LittleEndian: arch == unicorn.PPC64LE}
-			return ppc64Executor{isa, ppc64.NewPrefixed(isa)}
+			return ppc64Executor{isa, ppc64.NewPower10(isa)}
 		},
 		skip: ppc64Skip,
 		event: func(trap uint32) machine.Event {
@@ -61,19 +61,19 @@ func ppc64Model(f *machine.File, arch unicorn.Arch) Model {
 	return s
 }
 
-// ppc64Executor executes prefixed instructions.
+// ppc64Executor executes instructions of Power ISA 3.1.
 type ppc64Executor struct {
 	ppc64.ISA
-	prefixed *ppc64.Prefixed
+	power10 *ppc64.Power10
 }
 
-func (x ppc64Executor) Knows(inst *decode.Inst) bool { return x.prefixed.Knows(inst) }
+func (x ppc64Executor) Knows(inst *decode.Inst) bool { return x.power10.Knows(inst) }
 
 // Undefined takes back the length of an instruction, which the engine adds.
 func (ppc64Executor) Undefined(pc uint64) uint64 { return pc - 4 }
 
 func (x ppc64Executor) Execute(inst *decode.Inst, r machine.WideRegisters, m machine.Memory) error {
-	err := x.prefixed.Execute(inst, r, m)
+	err := x.power10.Execute(inst, r, m)
 	if err == ppc64.ErrBoundary {
 		return ExceptionError(ppc64Alignment)
 	}

@@ -40,10 +40,14 @@ func (c *CPU) SetWide(i int, low, high uint64) {
 }
 
 // trapped turns an exception of the engine into an event, or executes the
-// instruction that it does not know. The engine has counted that.
+// instruction that the engine does not know, but has counted.
 func (c *CPU) trapped(number uint32) (ev runtime.Event, done bool, err error) {
 	ev = c.m.target.trap(c, number)
-	if ev.Kind != runtime.EventUndefined || c.own.executor == nil || !c.decode(ev.Addr) {
+	switch {
+	case ev.Kind != runtime.EventUndefined || c.own.executor == nil || !c.decode(ev.Addr):
+		return ev, true, nil
+	case !c.own.executor.Knows(&c.own.inst):
+		ev.Kind, ev.Inst, ev.Reason = runtime.EventRefused, c.own.inst, "the engine does not know it"
 		return ev, true, nil
 	}
 	err = c.own.executor.Execute(&c.own.inst, c, programMemory{c})
@@ -61,11 +65,11 @@ func (c *CPU) trapped(number uint32) (ev runtime.Event, done bool, err error) {
 	return runtime.Event{}, false, nil
 }
 
-// decode reports whether the executor knows the instruction at addr.
+// decode reports whether there is an instruction at addr.
 func (c *CPU) decode(addr uint64) bool {
 	var code [decode.MaxLen]byte
 	n := c.m.readSome(code[:], addr)
-	return c.m.ISA.Decode(&c.own.inst, code[:n], addr) == nil && c.own.executor.Knows(&c.own.inst)
+	return c.m.ISA.Decode(&c.own.inst, code[:n], addr) == nil
 }
 
 // programMemory is memory as the program on a CPU may use it. Where it may not,

@@ -5,11 +5,16 @@ package guest
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"xol/arch/ppc64"
+	"xol/decode"
+	"xol/internal/emulator"
+	"xol/internal/guest/workload"
+	"xol/machine"
 	"xol/runtime"
 )
 
@@ -265,6 +270,54 @@ func TestPrefixedIsReplaced(t *testing.T) {
 					t.Errorf("behind %s: %d, want %d", step.code, got, step.want)
 				}
 			}
+		}
+	})
+}
+
+// TestPower10Programs calls every function of programs that were compiled for a CPU
+// with prefixed instructions.
+func TestPower10Programs(t *testing.T) {
+	for _, isa := range ppc64Names {
+		for _, exact := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s %t", isa, exact), func(t *testing.T) {
+				m, p := load(t, Options{Exact: exact}, isa, "2-power10")
+				executed := map[uint64]int{}
+				m.CPUs[0].own.executor = &recorder{m.CPUs[0].own.executor, executed}
+				b := &workload.Buffer{Memory: m, Order: m.Order, Addr: bufferAddr}
+				r := rand.New(rand.NewPCG(1, 2))
+				for _, w := range workload.All() {
+					for range 5 {
+						if err := callOnce(m.CPUs[0], p, w, b, r); err != nil {
+							t.Fatalf("%s: %v", w.Name, err)
+						}
+					}
+				}
+				if len(executed) < 20 {
+					t.Errorf("only %d instructions were executed that the engine does not know", len(executed))
+				}
+			})
+		}
+	}
+}
+
+// recorder counts what is executed, by address.
+type recorder struct {
+	emulator.Executor
+	executed map[uint64]int
+}
+
+func (r *recorder) Execute(inst *decode.Inst, regs machine.WideRegisters, m machine.Memory) error {
+	r.executed[inst.Addr]++
+	return r.Executor.Execute(inst, regs, m)
+}
+
+func TestWhatTheEngineDoesNotKnowHasAName(t *testing.T) {
+	eachPPC64(t, Options{}, func(t *testing.T, m *Machine) {
+		put(t, m, textAddr, addi+"18850000"+blr) // lxvp vs4,0(r5)
+		_, err := m.CPUs[0].CallAndRun(1000, runtime.Function{Entry: textAddr})
+		var unexpected *UnexpectedError
+		if !errors.As(err, &unexpected) || unexpected.Event.Addr != textAddr+4 || !strings.Contains(err.Error(), "lxvp") {
+			t.Error(err)
 		}
 	})
 }
