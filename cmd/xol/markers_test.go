@@ -19,7 +19,8 @@ type listedMarker struct {
 
 // TestMarkersAgreeWithReadelf compares with binutils, which know every ISA.
 // Files of packages that are not installed are left out; what is beside the
-// test is always there.
+// test is always there. XOL_MARKER_ROOT names a directory of packages for another
+// ISA, as scripts/debget unpacks them.
 func TestMarkersAgreeWithReadelf(t *testing.T) {
 	readelf, err := exec.LookPath("readelf")
 	if err != nil {
