@@ -21,6 +21,9 @@ func (r *Runtime) Notify(n Notifier) { r.notifiers = append(r.notifiers, n) }
 // ErrBudget: the program was still running when its budget was used up.
 var ErrBudget = errors.New("runtime: still running")
 
+// Memory returns the machine's memory, whatever the program may do with it.
+func (r *Runtime) Memory() machine.Memory { return r.m }
+
 // Start has a CPU call f; Run carries it out. The stack pointer is what it was
 // when f has returned.
 func (r *Runtime) Start(cpu int, f Function, args ...uint64) error {

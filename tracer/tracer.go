@@ -32,6 +32,7 @@ type Options struct {
 type Tracer struct {
 	r     *runtime.Runtime
 	isa   arch.ISA
+	image *image.Image
 	opt   Options
 	parse events.Options
 	table *events.Table
@@ -58,7 +59,7 @@ func New(r *runtime.Runtime, isa arch.ISA, img *image.Image, opt Options) (*Trac
 		f := &functions[i]
 		symbols[i] = events.Symbol{Name: f.Name, Addr: f.Addr, Size: f.Size, Func: true}
 	}
-	t := &Tracer{r: r, isa: isa, opt: opt, table: events.NewTable(symbols)}
+	t := &Tracer{r: r, isa: isa, image: img, opt: opt, table: events.NewTable(symbols)}
 	t.table.Landing = func(addr uint64) uint64 { return landing(img, isa, addr) }
 	t.parse = events.Options{Kind: events.Kprobe, ISA: isa, Symbols: t.table}
 	return t, nil

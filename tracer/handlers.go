@@ -1,0 +1,81 @@
+package tracer
+
+import (
+	"xol/image"
+	"xol/rpn"
+	"xol/runtime"
+	"xol/usdt"
+)
+
+// ProgramHandler returns a handler for probes that runs an RPN program. done,
+// where it is not nil, is called with how each run ended.
+func ProgramHandler(p *rpn.Program, globals *rpn.Globals, log rpn.Log, done func(rpn.Result, error)) func(*runtime.Context) bool {
+	return func(c *runtime.Context) bool {
+		result, err := p.Run(&c.Regs, c.Memory(), globals, log)
+		if done != nil {
+			done(result, err)
+		}
+		return false
+	}
+}
+
+// ArgValue is the value of a marker's argument at a hit, or why there is none.
+type ArgValue struct {
+	Value uint64 // extended by its sign, if it has one
+	Err   error
+}
+
+// MarkerProbe is a probe on a static marker.
+type MarkerProbe struct {
+	Marker image.Marker
+	Args   []usdt.Arg
+
+	t      *Tracer
+	probe  *runtime.Probe
+	values []ArgValue
+}
+
+// Mark puts a probe on a static marker of the program: handler is called with
+// the values of its arguments, which are valid during the call. While it is
+// there, the marker's semaphore says that somebody listens. It returns a
+// *usdt.Error for arguments that cannot be parsed, or a *runtime.RegisterError.
+func (t *Tracer) Mark(m image.Marker, handler func(c *runtime.Context, values []ArgValue)) (*MarkerProbe, error) {
+	args, err := usdt.Parse(t.isa, m.Args, t.image.SymbolAddress)
+	if err != nil {
+		return nil, err
+	}
+	p := &MarkerProbe{Marker: m, Args: args, t: t, values: make([]ArgValue, len(args))}
+	p.probe = &runtime.Probe{Addr: m.Location, PreHandler: func(c *runtime.Context) bool {
+		for i := range args {
+			p.values[i].Value, p.values[i].Err = args[i].Eval(&c.Regs, c.Memory(), 0)
+		}
+		handler(c, p.values)
+		return false
+	}}
+	if err := t.r.Register(p.probe); err != nil {
+		return nil, err
+	}
+	return p, p.listen(1)
+}
+
+// Close takes the probe away.
+func (p *MarkerProbe) Close() error {
+	if err := p.t.r.Unregister(p.probe); err != nil {
+		return err
+	}
+	return p.listen(^uint16(0))
+}
+
+// listen adds to the count of those who listen to the marker.
+func (p *MarkerProbe) listen(n uint16) error {
+	if p.Marker.Semaphore == 0 {
+		return nil
+	}
+	m, order := p.t.r.Memory(), p.t.isa.ByteOrder()
+	var b [2]byte
+	if err := m.Read(b[:], p.Marker.Semaphore); err != nil {
+		return err
+	}
+	order.PutUint16(b[:], order.Uint16(b[:])+n)
+	return m.Write(p.Marker.Semaphore, b[:])
+}

@@ -1,0 +1,155 @@
+//go:build unicorn
+
+package tracer_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+
+	"xol/arch"
+	"xol/image"
+	"xol/internal/guest"
+	"xol/rpn"
+	"xol/runtime"
+	"xol/tracer"
+)
+
+// TestProgram counts the bytes that the strings given to a function have, and
+// logs the first of them.
+func TestProgram(t *testing.T) {
+	eachProgram(t, func(t *testing.T, name, level string) {
+		tr := trace(t, name, level, tracer.Options{})
+		isa, err := arch.ByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		program, err := rpn.Assemble(`
+			global calls
+			global first
+			push 1
+			addto calls
+			arg 0
+			load1
+			set first
+			arg 0
+			logstr "text" 5
+			exit
+		`, &rpn.Target{File: isa.Registers(), Convention: isa.Convention(), Order: isa.ByteOrder()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		globals, log := program.NewGlobals(), new(logged)
+		ended := map[rpn.Status]int{}
+		p := &runtime.Probe{Symbol: "length", PreHandler: tracer.ProgramHandler(program, globals, log, func(r rpn.Result, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			ended[r.Status]++
+		})}
+		if err := tr.r.Register(p); err != nil {
+			t.Fatal(err)
+		}
+		for i := range uint64(3) {
+			tr.call(t, "length", textAddr+i)
+		}
+		if want := []string{`text "hello"`, `text "ello,"`, `text "llo, "`}; !slices.Equal(log.lines, want) {
+			t.Errorf("log %q, want %q", log.lines, want)
+		}
+		if n := ended[rpn.Exited]; n != 3 || len(ended) != 1 {
+			t.Errorf("the runs ended %v, want 3 by exit", ended)
+		}
+	})
+}
+
+type logged struct{ lines []string }
+
+func (l *logged) Values(name string, values []uint64) {
+	l.lines = append(l.lines, fmt.Sprint(name, values))
+}
+
+func (l *logged) String(name string, text []byte, _ bool) {
+	l.lines = append(l.lines, fmt.Sprintf("%s %q", name, text))
+}
+
+// TestMark puts probes on the marker server:request of a program that was
+// assembled for each ISA.
+func TestMark(t *testing.T) {
+	for _, name := range arch.Names() {
+		t.Run(name, func(t *testing.T) {
+			isa, err := arch.ByName(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := guest.Open(guest.Options{ISA: isa})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			path := "../cmd/xol/testdata/markers-" + name + ".elf"
+			f, err := os.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			p, err := m.Load(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			img, err := image.OpenFile(path, image.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer img.Close()
+			r, err := runtime.New(m, isa, runtime.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.Load("markers", img); err != nil {
+				t.Fatal(err)
+			}
+			tr, err := tracer.New(r, isa, img, tracer.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			markers, err := img.Markers()
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(markers, func(m image.Marker) bool { return m.Name == "request" })
+			var got []tracer.ArgValue
+			probe, err := tr.Mark(markers[i], func(_ *runtime.Context, values []tracer.ArgValue) { got = slices.Clone(values) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			listeners := func() uint16 {
+				var b [2]byte
+				if err := m.Read(b[:], markers[i].Semaphore); err != nil {
+					t.Fatal(err)
+				}
+				return isa.ByteOrder().Uint16(b[:])
+			}
+			if n := listeners(); n != 1 {
+				t.Errorf("%d listen, want 1", n)
+			}
+			main, err := p.Function("main")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.Call(0, main, 0x1234, ^uint64(4)); err != nil {
+				t.Fatal(err)
+			}
+			if len(got) < 2 || got[0] != (tracer.ArgValue{Value: 0x1234}) || got[1] != (tracer.ArgValue{Value: ^uint64(4)}) {
+				t.Errorf("%s: %+v, want 0x1234 and -5 first", markers[i].Args, got)
+			}
+			if err := probe.Close(); err != nil {
+				t.Fatal(err)
+			}
+			got = nil
+			if _, err := r.Call(0, main, 1, 2); err != nil || got != nil || listeners() != 0 {
+				t.Errorf("behind Close: %v, %v, %d listen", err, got, listeners())
+			}
+		})
+	}
+}
