@@ -38,6 +38,7 @@ type ISA interface {
 
 	relocate.Relocator
 	detour.Builder
+	detour.EntryBuilder
 	patch.Patcher
 	usdt.Syntax
 	// Registers returns the register file that user code sees.

@@ -290,16 +290,20 @@ func (r *Runtime) complete(cpu int) error {
 func (r *Runtime) runPost(cpu int, s *site) {
 	regs := r.m.CPU(cpu)
 	c := Context{CPU: cpu, r: r, Regs: Regs{r: r, number: cpu, cpu: regs, ip: regs.Reg(r.file.PC)}}
-	running := &r.cpus[cpu].running
+	r.runPostHandlers(&c, s)
+	if c.Regs.moved {
+		regs.SetReg(r.file.PC, c.Regs.ip)
+	}
+}
+
+func (r *Runtime) runPostHandlers(c *Context, s *site) {
+	running := &r.cpus[c.CPU].running
 	for _, p := range snapshot(s.probes) {
 		if p.enabled && p.PostHandler != nil && p.site == s {
 			c.Probe, *running = p, p
-			p.PostHandler(&c)
+			p.PostHandler(c)
 			*running = nil
 		}
-	}
-	if c.Regs.moved {
-		regs.SetReg(r.file.PC, c.Regs.ip)
 	}
 }
 

@@ -42,7 +42,7 @@ func (r *Runtime) List(w io.Writer) error {
 		for _, f := range [...]struct {
 			set  bool
 			name string
-		}{{p.gone, "[GONE]"}, {!p.enabled && !p.gone, "[DISABLED]"}, {p.Optimized(), "[OPTIMIZED]"}} {
+		}{{p.gone, "[GONE]"}, {!p.enabled && !p.gone, "[DISABLED]"}, {p.Optimized(), "[OPTIMIZED]"}, {p.Called(), "[FTRACE]"}} {
 			if f.set {
 				flags += f.name
 			}

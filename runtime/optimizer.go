@@ -75,6 +75,9 @@ func (o *optimizer) consider(r *Runtime, s *site) {
 }
 
 func (o *optimizer) considerOne(r *Runtime, s *site) {
+	if s.entry {
+		return
+	}
 	want := o.on && r.mayJump(s)
 	switch {
 	case want && s.jump.stage == jumpNone && !s.jump.queued:

@@ -33,6 +33,11 @@ func programPath(isa, level string) string {
 
 func open(t testing.TB, isaName, level string, mopt guest.Options, opt runtime.Options) *program {
 	t.Helper()
+	return openFile(t, isaName, programPath(isaName, level), mopt, opt)
+}
+
+func openFile(t testing.TB, isaName, path string, mopt guest.Options, opt runtime.Options) *program {
+	t.Helper()
 	isa, err := arch.ByName(isaName)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +52,6 @@ func open(t testing.TB, isaName, level string, mopt guest.Options, opt runtime.O
 			t.Error(err)
 		}
 	})
-	path := programPath(isaName, level)
 	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,9 @@ func (r *Runtime) quick(cpu int, addr uint64) (handled bool, err error) {
 	if addr == r.stubs.hostCall && r.stubs.page != 0 {
 		return true, r.jumped(cpu)
 	}
+	if addr == r.stubs.entryCall && r.stubs.page != 0 {
+		return true, r.entered(cpu)
+	}
 	s := r.sites[addr]
 	if s == nil || !s.armed {
 		return false, nil

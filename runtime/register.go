@@ -20,9 +20,14 @@ func (r *Runtime) Register(p *Probe) error {
 	if err != nil {
 		return err
 	}
+	addr, entry := r.placeEntry(p, im, addr)
 	s := r.sites[addr]
 	if s == nil {
-		if s, err = r.newSite(p, im, addr); err != nil {
+		prepare := r.newSite
+		if entry {
+			prepare = r.newEntry
+		}
+		if s, err = prepare(p, im, addr); err != nil {
 			return err
 		}
 		r.sites[addr] = s
@@ -175,6 +180,9 @@ func (r *Runtime) newSite(p *Probe, im *Image, addr uint64) (*site, error) {
 	if slices.ContainsFunc(r.opt.Blacklist, func(b Range) bool { return b.Holds(addr) }) {
 		return nil, refuse(p, addr, &ruleBlacklist, nil)
 	}
+	if r.insideEntry(im, addr) {
+		return nil, refuse(p, addr, &ruleInEntry, nil)
+	}
 	res, ok := im.judge(addr)
 	if !ok {
 		return nil, refuse(p, addr, &ruleNotText, nil)
@@ -298,11 +306,16 @@ func (r *Runtime) settle(s *site) error {
 	return nil
 }
 
-func (r *Runtime) arm(s *site) error {
+func (r *Runtime) arm(s *site) (err error) {
+	if s.entry {
+		err = r.patchEntry(s, patch.Arm)
+		s.armed = err == nil
+		return err
+	}
 	for _, n := range r.covering(s.addr) {
 		r.toBreakpoint(n)
 	}
-	err := r.execute(s, patch.Arm)
+	err = r.execute(s, patch.Arm)
 	s.armed = err == nil
 	return err
 }
@@ -310,6 +323,10 @@ func (r *Runtime) arm(s *site) error {
 func (r *Runtime) disarm(s *site) error {
 	if !s.armed {
 		return nil
+	}
+	if s.entry {
+		s.armed = false
+		return r.patchEntry(s, patch.Disarm)
 	}
 	r.toBreakpoint(s)
 	err := r.execute(s, patch.Disarm)

@@ -59,6 +59,11 @@ type Options struct {
 	// breakpoint. Else they return to code that calls out, which costs no
 	// exception.
 	ClassicTrampoline bool
+	// EntryProbes makes patchable function entries, which the compiler has left
+	// and tables name, the runtime's own: when an image is loaded, before
+	// its text runs, calls there become NOPs. A probe of such a function has no
+	// breakpoint; its site becomes a call while the probe is enabled.
+	EntryProbes bool
 	// Observe, where it is not nil, is told every change of a CPU's state.
 	Observe func(Transition)
 }
@@ -126,6 +131,7 @@ type Image struct {
 	analysis *analyze.Analysis
 	text     []image.Range
 	fixups   map[uint64]uint64 // of the exception table
+	entries  entries
 	unloaded bool
 
 	judged *analyze.Result // of the function that was asked about last
@@ -144,6 +150,11 @@ func (r *Runtime) Load(name string, img *image.Image) (*Image, error) {
 	im := &Image{Name: name, analysis: a, text: img.Text()}
 	if im.fixups, err = readFixups(img); err != nil {
 		return nil, err
+	}
+	if r.opt.EntryProbes {
+		if err := r.prepareEntries(im); err != nil {
+			return nil, err
+		}
 	}
 	r.images = append(r.images, im)
 	return im, nil

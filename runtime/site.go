@@ -24,6 +24,7 @@ type site struct {
 	mayBoost bool
 	internal bool // the runtime's own
 	several  bool // the copy accesses memory behind other instructions
+	entry    bool // a patchable entry, which becomes a call
 
 	jump jumpState
 }
@@ -105,6 +106,10 @@ func (s *site) counter() *Probe {
 func (p *Probe) Optimized() bool {
 	return p.site != nil && p.site.jump.stage == jumpStands && p.enabled
 }
+
+// Called reports whether the probe is at a patchable entry, which has become a
+// call: there is no breakpoint.
+func (p *Probe) Called() bool { return p.site != nil && p.site.entry && p.enabled }
 
 // Boosted reports whether the copy of the instruction ends in a jump back.
 func (p *Probe) Boosted() bool { return p.site != nil && p.site.boost == boostReady }

@@ -7,6 +7,9 @@ type stubs struct {
 	behindCall uint64 // where the guest goes on
 	count      uint64 // counts in the guest
 	mirrorEnd  uint64 // where the mirror functions of jprobes end
+
+	entryCall   uint64 // as hostCall, for the stubs of patchable entries
+	behindEntry uint64
 }
 
 func (s *stubs) holds(addr uint64) bool { return s.page != 0 && addr-s.page < pageSize }
@@ -27,7 +30,7 @@ func (r *Runtime) makeStubs(im *Image) error {
 	trap := r.isa.Breakpoint(r.opt.Kernel)
 	code := append(append([]byte(nil), trap...), r.isa.ReturnInst()...)
 	for offset, code := range map[uint64][]byte{
-		0: code, countOffset: r.isa.CountCallback(), mirrorOffset: trap,
+		0: code, entryOffset: code, countOffset: r.isa.CountCallback(), mirrorOffset: trap,
 	} {
 		if err := r.m.Write(page+offset, code); err != nil {
 			return err
@@ -36,12 +39,14 @@ func (r *Runtime) makeStubs(im *Image) error {
 	r.stubs = stubs{
 		page: page, hostCall: page, behindCall: page + uint64(len(trap)),
 		count: page + countOffset, mirrorEnd: page + mirrorOffset,
+		entryCall: page + entryOffset, behindEntry: page + entryOffset + uint64(len(trap)),
 	}
 	return nil
 }
 
 // Offsets of the stubs behind the first one in their page.
 const (
+	entryOffset      = 32
 	countOffset      = 64
 	mirrorOffset     = 96
 	trampolineOffset = 128
