@@ -179,3 +179,19 @@ func TestWhatTheEngineCannotRunOnPPC64IsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestPrefixedAcrossABoundaryIsRefused: no CPU executes what a moved form would.
+func TestPrefixedAcrossABoundaryIsRefused(t *testing.T) {
+	for _, isa := range ppc64Orders {
+		g := ppc64Guest(t, isa)
+		for at := uint64(codeAt); at < codeAt+64; at += 4 {
+			var inst decode.Inst
+			if err := isa.Decode(&inst, ppc64Code(isa, 0x06000001, 0x38640010), at); err != nil {
+				t.Fatal(err)
+			}
+			if reason := g.Skip(&inst); (reason != "") != (at == codeAt+60) {
+				t.Errorf("%s, %#x: %q", isa.Name(), at, reason)
+			}
+		}
+	}
+}

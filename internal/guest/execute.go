@@ -16,6 +16,7 @@ import (
 // know.
 type execution struct {
 	executor emulator.Executor // nil where the engine does it all
+	code     [decode.MaxLen]byte
 	inst     decode.Inst
 	stepping bool // an exception follows every instruction
 }
@@ -50,26 +51,32 @@ func (c *CPU) trapped(number uint32) (ev runtime.Event, done bool, err error) {
 		ev.Kind, ev.Inst, ev.Reason = runtime.EventRefused, c.own.inst, "the engine does not know it"
 		return ev, true, nil
 	}
-	err = c.own.executor.Execute(&c.own.inst, c, programMemory{c})
+	if err = c.own.executor.Execute(&c.own.inst, c, programMemory{c}); err != nil {
+		ev, err = c.notExecuted(ev.Addr, err)
+		return ev, true, err
+	}
+	if c.own.stepping {
+		return runtime.Event{Kind: runtime.EventStep, Addr: c.PC()}, true, c.err
+	}
+	return runtime.Event{}, false, c.err
+}
+
+// notExecuted says why the instruction at addr was not executed.
+func (c *CPU) notExecuted(addr uint64, err error) (runtime.Event, error) {
 	var exception emulator.ExceptionError
 	switch {
 	case errors.Is(err, errAccess):
-		return runtime.Event{Kind: runtime.EventFault, Addr: ev.Addr, Access: c.fault.access, Page: c.fault.page}, true, nil
+		return runtime.Event{Kind: runtime.EventFault, Addr: addr, Access: c.fault.access, Page: c.fault.page}, nil
 	case errors.As(err, &exception):
-		return runtime.Event{Kind: runtime.EventException, Addr: ev.Addr, Number: uint64(exception)}, true, nil
-	case err != nil || c.err != nil:
-		return runtime.Event{}, true, errors.Join(err, c.err)
-	case c.own.stepping:
-		return runtime.Event{Kind: runtime.EventStep, Addr: c.PC()}, true, nil
+		return runtime.Event{Kind: runtime.EventException, Addr: addr, Number: uint64(exception)}, nil
 	}
-	return runtime.Event{}, false, nil
+	return runtime.Event{}, errors.Join(err, c.err)
 }
 
 // decode reports whether there is an instruction at addr.
 func (c *CPU) decode(addr uint64) bool {
-	var code [decode.MaxLen]byte
-	n := c.m.readSome(code[:], addr)
-	return c.m.ISA.Decode(&c.own.inst, code[:n], addr) == nil
+	n := c.m.readSome(c.own.code[:], addr)
+	return c.m.ISA.Decode(&c.own.inst, c.own.code[:n], addr) == nil
 }
 
 // programMemory is memory as the program on a CPU may use it. Where it may not,

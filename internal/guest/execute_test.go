@@ -3,6 +3,7 @@
 package guest
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -10,11 +11,13 @@ import (
 	"strings"
 	"testing"
 
+	"xol/arch"
 	"xol/arch/ppc64"
 	"xol/decode"
 	"xol/internal/emulator"
 	"xol/internal/guest/workload"
 	"xol/machine"
+	"xol/relocate"
 	"xol/runtime"
 )
 
@@ -320,4 +323,69 @@ func TestWhatTheEngineDoesNotKnowHasAName(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestPrefixedSlots executes the copy of a prefixed instruction at every place in
+// a line of 64 bytes, with a jump back behind it.
+func TestPrefixedSlots(t *testing.T) {
+	const slot = textAddr + PageSize
+	eachPPC64(t, Options{}, func(t *testing.T, m *Machine) {
+		// pla r4,100; add r3,r3,r4; blr
+		put(t, m, textAddr, "06100000"+"38800064"+"7c632214"+blr)
+		var code [8]byte
+		if err := m.Read(code[:], textAddr); err != nil {
+			t.Fatal(err)
+		}
+		var inst decode.Inst
+		if err := m.ISA.Decode(&inst, code[:], textAddr); err != nil {
+			t.Fatal(err)
+		}
+		var plan relocate.Plan
+		if err := m.ISA.Plan(&plan, []decode.Inst{inst}, relocate.Options{Form: relocate.Slot}); err != nil {
+			t.Fatal(err)
+		}
+		c := m.CPUs[0]
+		for at := uint64(slot); at <= slot+64; at += 4 {
+			moved := make([]byte, plan.Max)
+			n, err := m.ISA.Encode(moved, &plan, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := m.Write(at, moved[:n]); err != nil {
+				t.Fatal(err)
+			}
+			start(t, c, 1)
+			c.SetPC(at)
+			wantEvent(t, c, runtime.Event{Kind: runtime.EventReturned, Addr: ExitAddress})
+			if got := c.Result(); got != textAddr+101 {
+				t.Errorf("at %#x: %#x, want %#x", at, got, uint64(textAddr+101))
+			}
+		}
+	})
+}
+
+// BenchmarkPrefixed times a loop with one prefixed instruction.
+func BenchmarkPrefixed(b *testing.B) {
+	isa, err := arch.ByName("ppc64le")
+	if err != nil {
+		b.Fatal(err)
+	}
+	m, err := Open(Options{ISA: isa})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer m.Close()
+	if err := m.Map(textAddr, PageSize, runtime.PermRead|runtime.PermExec); err != nil {
+		b.Fatal(err)
+	}
+	for at, word := range []uint32{0x7c6903a6, 0x06000000, 0x38840064, 0x4200fff8, 0x4e800020} { // mtctr r3; paddi r4,r4,100; bdnz; blr
+		if err := m.Write(textAddr+4*uint64(at), binary.LittleEndian.AppendUint32(nil, word)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	if _, err := m.CPUs[0].CallAndRun(4*b.N+100, runtime.Function{Entry: textAddr}, uint64(b.N)); err != nil {
+		b.Fatal(err)
+	}
 }
