@@ -15,6 +15,7 @@ var handlerCases = []lifeCase{
 	{name: "handler reads and writes memory", run: handlerMemory},
 	{name: "handler registers a probe", run: registerInHandler},
 	{name: "handler unregisters its probe", run: unregisterInHandler},
+	{name: "handler unregisters its probe, and the slot is wanted", run: unregisterAndSettle},
 	{name: "handler behind unregisters its probe", run: unregisterInPost},
 	{name: "handler disables its probe", run: disableInHandler},
 	{name: "counter in the guest", run: counter},
@@ -258,6 +259,28 @@ func unregisterInHandler(l *lab) {
 	equal(l, "the text", l.text(s), text)
 	l.settle()
 	equal(l, "Pending", l.r.Stats().Pending, 0)
+}
+
+// unregisterAndSettle: what the hit is going to execute must stay.
+func unregisterAndSettle(l *lab) {
+	s := l.subject()
+	var p *runtime.Probe
+	others := []*runtime.Probe{{}, {}}
+	p = l.register(s, &runtime.Probe{PreHandler: func(*runtime.Context) bool {
+		l.unregister(p)
+		l.settle()
+		l.register(l.at("second", "subject"), others[0])
+		l.register(l.at("leaf", "subject"), others[1])
+		l.settle()
+		return false
+	}})
+	l.returns(subjectResult(1, 2), s.function, 1, 2)
+	l.states(l.one(first))
+	l.must(l.r.UnregisterAll(others))
+	l.computes()
+	l.states()
+	l.settle()
+	equal(l, "what is left", l.r.Stats(), runtime.Stats{})
 }
 
 func unregisterInPost(l *lab) {

@@ -13,6 +13,7 @@ import (
 var nestedCases = []lifeCase{
 	{name: "hit in a handler", run: hitInHandler},
 	{name: "hit in a handler behind", run: hitInPost},
+	{name: "hit in a handler runs no handlers", run: hitRunsNone},
 	{name: "hit in a hit, by an interrupt anywhere", run: hitInHit, exact: true},
 	{name: "hit in REENTER", run: hitInReenter, except: not(Emulated, "an emulated instruction takes no time, so that nothing can happen meanwhile")},
 	{name: "the handler's registers are kept in a call", run: callKeepsRegisters},
@@ -88,6 +89,28 @@ func hitInPost(l *lab) {
 		l.states(inside(l.one(post), "ssdone", l.missed("leaf", s.function, "ssdone", plain)))
 		equal(l, "Nmissed", leaf.Nmissed(), i+1)
 	}
+}
+
+func hitRunsNone(l *lab) {
+	s := l.subject()
+	ran := 0
+	inner := l.register(l.at("leaf", "subject"), &runtime.Probe{
+		PreHandler:  func(*runtime.Context) bool { ran++; return false },
+		PostHandler: func(*runtime.Context) { ran++ },
+	})
+	l.register(s, &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+		v, err := c.Call(l.function("leaf"), 5)
+		l.must(err)
+		equal(l, "the nested call's result", v, 105)
+		return false
+	}})
+	l.returns(subjectResult(1, 2), s.function, 1, 2)
+	l.states(inside(l.one(first), "active", l.missed("leaf", s.function, "active", first)))
+	equal(l, "calls of the inner handlers", ran, 0)
+	equal(l, "Nmissed", inner.Nmissed(), 1)
+	l.returns(105, "leaf", 5)
+	l.states(l.hit("leaf", post))
+	equal(l, "calls of the inner handlers", ran, 2)
 }
 
 // hitInHit has an interrupt, whose function is probed as well, come in front of
