@@ -314,6 +314,9 @@ func (c *CPU) resume(budget uint64) (unicorn.Stop, uint32, error) {
 
 // stopped turns a stop of the engine into an event, or prepares to go on.
 func (c *CPU) stopped(stop unicorn.Stop, number uint32, err error) (ev runtime.Event, done bool, failed error) {
+	if addr, _ := c.engine.Block(); stopsInFront(stop) {
+		c.SetPC(addr)
+	}
 	pc := c.PC()
 	switch {
 	case stop == unicorn.StopBlock:
@@ -344,6 +347,17 @@ func (c *CPU) stopped(stop unicorn.Stop, number uint32, err error) (ev runtime.E
 		return runtime.Event{Kind: runtime.EventReturned, Addr: pc}, true, nil
 	}
 	return runtime.Event{Kind: runtime.EventHalt, Addr: pc}, true, nil
+}
+
+// stopsInFront reports whether a stop is in front of a block or instruction of
+// which the engine tells the address. Its program counter may be behind then, at
+// the branch that led there: running on from that would execute it twice.
+func stopsInFront(stop unicorn.Stop) bool {
+	switch stop {
+	case unicorn.StopBlock, unicorn.StopRefused, unicorn.StopSteps, unicorn.StopTransfers:
+		return true
+	}
+	return false
 }
 
 // allow lets a block run, up to what must not.
