@@ -68,7 +68,7 @@ static uc_err add_hooks(uc_engine *uc, int arch, struct xol_stop *stop,
 	return err;
 }
 
-uc_err xol_open(int arch, int mode, int cpu_model, uint64_t exit_address,
+uc_err xol_open(int arch, int mode, int cpu_model, uint32_t buffer_size, uint64_t exit_address,
 		uint64_t exit_physical, struct xol_stop *stop, uintptr_t handle, uc_engine **out)
 {
 	uc_engine *uc;
@@ -79,6 +79,8 @@ uc_err xol_open(int arch, int mode, int cpu_model, uint64_t exit_address,
 		return err;
 	if (cpu_model >= 0)
 		err = uc_ctl_set_cpu_model(uc, cpu_model);
+	if (!err)
+		err = uc_ctl_set_tcg_buffer_size(uc, buffer_size);
 	if (!err)
 		err = uc_ctl_tlb_mode(uc, UC_TLB_VIRTUAL);
 	if (!err)
@@ -155,4 +157,9 @@ uc_err xol_remove_cache(uc_engine *uc, uint64_t begin, uint64_t end)
 uc_err xol_flush_tlb(uc_engine *uc)
 {
 	return uc_ctl_flush_tlb(uc);
+}
+
+uc_err xol_flush_blocks(uc_engine *uc)
+{
+	return uc_ctl_flush_tb(uc);
 }
