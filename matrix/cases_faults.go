@@ -21,6 +21,8 @@ func memoryTransfer(target string, mode Mode) string {
 
 var faultCases = []lifeCase{
 	{name: "fault handled by the probe", run: faultHandled, except: memoryTransfer},
+	{name: "fault handler repairs a register", run: faultRepaired, except: memoryTransfer},
+	{name: "fault of several probes' instruction", run: faultOfSeveral, except: memoryTransfer},
 	{name: "fault fixed by the exception table", run: faultFixed, except: not(Emulated, noTransfer)},
 	{name: "fault surfaces, registers intact", run: faultSurfaces, except: memoryTransfer},
 	{name: "fault of a copy of several instructions", run: faultPCRelative, except: not(Emulated, noTransfer)},
@@ -69,18 +71,64 @@ func faultHandled(l *lab) {
 		if i == 0 {
 			k = first
 		}
-		hit := l.oneLoad(k)
-		if l.mode == Emulated {
-			again := s.function + ":ss/emulate "
-			hit = strings.Replace(hit, again, again+again, 1)
-		}
-		l.states(hit)
+		l.states(l.twice(s, l.oneLoad(k)))
 		l.settle()
 		l.returns(want, s.function, scratch)
 		l.states(l.oneLoad(plain))
 		equal(l, "faults", faults, i+1)
 	}
 	equal(l, "calls of the handler", handlers, 6)
+}
+
+// twice is a hit whose instruction is executed once more: where it is emulated,
+// that is another state.
+func (l *lab) twice(s spot, hit string) string {
+	if l.mode != Emulated {
+		return hit
+	}
+	again := s.function + ":ss/emulate "
+	return strings.Replace(hit, again, again+again, 1)
+}
+
+func faultRepaired(l *lab) {
+	s, word, want := l.loading()
+	l.register(s, &runtime.Probe{FaultHandler: func(c *runtime.Context, _ *runtime.Fault) bool {
+		pointer, _ := c.Regs.Arg(0)
+		equal(l, "the pointer", pointer, nowhere)
+		return c.Regs.SetArg(0, scratch)
+	}})
+	l.setWord(scratch+8, word)
+	l.ready(s.function, scratch)
+	for range 2 {
+		l.returns(want, s.function, nowhere)
+		l.states(l.twice(s, l.oneLoad(plain)))
+	}
+}
+
+// faultOfSeveral: the enabled probes are asked in order, up to one that handles
+// the fault.
+func faultOfSeveral(l *lab) {
+	s, word, want := l.loading()
+	var asked string
+	probe := func(name string, handles bool) *runtime.Probe {
+		return l.register(s, &runtime.Probe{FaultHandler: func(c *runtime.Context, _ *runtime.Fault) bool {
+			asked += name
+			return handles && c.Regs.SetArg(0, scratch)
+		}})
+	}
+	probe("a", false)
+	b := probe("b", true)
+	probe("c", true)
+	l.setWord(scratch+8, word)
+	l.ready(s.function, scratch)
+	l.returns(want, s.function, nowhere)
+	l.checkTrail(&asked, "ab")
+	l.states(l.twice(s, l.oneLoad(plain)))
+	l.must(l.r.Disable(b))
+	l.ready(s.function, scratch)
+	l.returns(want, s.function, nowhere)
+	l.checkTrail(&asked, "ac")
+	l.states(l.twice(s, l.oneLoad(plain)))
 }
 
 func faultFixed(l *lab) {
