@@ -41,7 +41,7 @@ struct xol_regs {
 	void **values;
 };
 
-uc_err xol_open(int arch, int mode, int cpu_model, uint64_t exit_address,
+uc_err xol_open(int arch, int mode, int cpu_model, uint32_t buffer_size, uint64_t exit_address,
 		uint64_t exit_physical, struct xol_stop *stop, uintptr_t handle, uc_engine **out);
 uc_err xol_run(uc_engine *uc, struct xol_regs *regs, struct xol_stop *stop,
 	       int pc_id, uint64_t lo, uint64_t hi, size_t burst,
@@ -49,5 +49,6 @@ uc_err xol_run(uc_engine *uc, struct xol_regs *regs, struct xol_stop *stop,
 uc_err xol_hook_code(uc_engine *uc, uint64_t address, uintptr_t handle);
 uc_err xol_remove_cache(uc_engine *uc, uint64_t begin, uint64_t end);
 uc_err xol_flush_tlb(uc_engine *uc);
+uc_err xol_flush_blocks(uc_engine *uc);
 
 #endif

@@ -116,7 +116,13 @@ type Engine struct {
 	onCode       func(addr uint64)
 	onBreakpoint BreakpointHandler
 	panicked     any // what it panicked with
+	// translated is the most that the engine's buffer of translated code holds,
+	// in bytes.
+	translated int
 }
+
+// bufferSize is that of an engine's buffer of translated code, in bytes.
+const bufferSize = 256 << 20
 
 // Open returns a new engine that translates addresses by t.
 func Open(a Arch, t Translate) (*Engine, error) {
@@ -127,7 +133,7 @@ func Open(a Arch, t Translate) (*Engine, error) {
 	e.stop = (*C.struct_xol_stop)(C.calloc(1, C.sizeof_struct_xol_stop))
 	e.self = cgo.NewHandle(e)
 	s := setups[a]
-	if err := C.xol_open(s.arch, s.mode, s.model, exitAddress, exitPhysical, e.stop, C.uintptr_t(e.self), &e.uc); err != 0 {
+	if err := C.xol_open(s.arch, s.mode, s.model, bufferSize, exitAddress, exitPhysical, e.stop, C.uintptr_t(e.self), &e.uc); err != 0 {
 		e.release()
 		return nil, Error(err)
 	}

@@ -154,3 +154,47 @@ func TestEnginesAreReleased(t *testing.T) {
 		}
 	}
 }
+
+// TestCodeMayChangeAsOftenAsItLikes translates several times as much code as
+// there is room for.
+func TestCodeMayChangeAsOftenAsItLikes(t *testing.T) {
+	o := openOne(t, AMD64)
+	if err := o.Watch(1, true); err != nil {
+		t.Fatal(err)
+	}
+	const size, count = 250, 35 // add r64, imm32; jmp to the exit
+	code := make([]byte, size)
+	lengths := make([]uint8, count+1)
+	for i := range count {
+		copy(code[7*i:], []byte{0x48, 0x81, 0xc0, 1, 0, 0, 0})
+		lengths[i] = 7
+	}
+	copy(code[7*count:], []byte{0xff, 0xe3}) // jmp rbx
+	lengths[count] = 2 | Branches
+	copy(o.code, code)
+	r := NewRegisters([]int32{X86RAX, X86RBX, X86RIP})
+	defer r.Free()
+	flushed := 0
+	for n := 0; flushed < 3; n++ {
+		before := o.translated
+		if err := o.RemoveCache(codePage, codePage+1); err != nil {
+			t.Fatal(err)
+		}
+		*r.Word(0), *r.Word(1) = 0, ExitAddress
+		stop, _, err := o.Go(r, true, codePage, 1000)
+		for stop == StopBlock && err == nil {
+			if err = o.Allow(codePage, 7*count+2, lengths); err == nil {
+				stop, _, err = o.Go(r, true, codePage, 1000)
+			}
+		}
+		if stop != StopNone || err != nil {
+			t.Fatalf("run %d: stop %d, error %v", n, stop, err)
+		}
+		if got := *r.Word(0); got != count {
+			t.Fatalf("run %d: counted to %d", n, got)
+		}
+		if o.translated < before {
+			flushed++
+		}
+	}
+}

@@ -142,6 +142,13 @@ void xol_watch_forget(struct xol_watch *w, uint64_t begin, uint64_t end)
 		forget_in(w, number, begin, end);
 }
 
+void xol_watch_forget_all(struct xol_watch *w)
+{
+	for (size_t i = 0; i < (size_t)1 << w->bits; i++)
+		if (w->pages[i])
+			memset(w->pages[i]->blocks, 0, page_size / w->align * sizeof(w->pages[i]->blocks[0]));
+}
+
 static void stop_at(uc_engine *uc, struct xol_watch *w, uint32_t kind, uint64_t address, uint64_t size)
 {
 	w->stop->kind = kind;

@@ -40,6 +40,7 @@ func (e *Engine) Watch(align int, everyInstruction bool) error {
 // starts with instructions of these lengths, with Branches added where they may go
 // elsewhere. Where a refused one follows, they end in front of it.
 func (e *Engine) Allow(addr, size uint64, lengths []uint8) error {
+	e.translated += blockCost + instructionCost*len(lengths)
 	if !C.xol_watch_allow(e.watch, C.uint64_t(addr), C.uint64_t(size), (*C.uint8_t)(unsafe.SliceData(lengths)), C.size_t(len(lengths))) {
 		return errMemory
 	}
@@ -85,6 +86,9 @@ const maxInstruction = 15
 // what is watched. It starts at most budget instructions. The registers are
 // written before, where write is set, and read behind.
 func (e *Engine) Go(r *Registers, write bool, pc, budget uint64) (stop Stop, number uint32, err error) {
+	if err := e.makeRoom(); err != nil {
+		return 0, 0, err
+	}
 	e.watch.budget = C.uint64_t(budget)
 	code := C.xol_go(e.uc, r.regs, C.bool(write), e.stop, C.uint64_t(pc))
 	if code != 0 {
@@ -95,6 +99,28 @@ func (e *Engine) Go(r *Registers, write bool, pc, budget uint64) (stop Stop, num
 		panic(p)
 	}
 	return Stop(e.stop.kind), uint32(e.stop.number), err
+}
+
+// What the engine translates is counted at more than it takes, in bytes: it
+// cannot be asked, and crashes where its buffer is full. What it drops leaves no
+// room there. The block at ExitAddress is translated anew in every run.
+const (
+	blockCost       = 512
+	instructionCost = 512
+	mostTranslated  = bufferSize * 3 / 4
+)
+
+// makeRoom has the engine start with an empty buffer before it is full.
+func (e *Engine) makeRoom() error {
+	if e.translated += blockCost; e.translated < mostTranslated {
+		return nil
+	}
+	e.translated = 0
+	C.xol_watch_forget_all(e.watch)
+	if err := C.xol_flush_blocks(e.uc); err != 0 {
+		return Error(err)
+	}
+	return nil
 }
 
 // Budget returns what Go left of its budget.

@@ -44,6 +44,9 @@ bool xol_watch_allow(struct xol_watch *w, uint64_t address, uint64_t size, const
 // Forgets the blocks that have bytes in [begin, end).
 void xol_watch_forget(struct xol_watch *w, uint64_t begin, uint64_t end);
 
+// Forgets all blocks.
+void xol_watch_forget_all(struct xol_watch *w);
+
 // Has runs stop in front of the instruction at address.
 uc_err xol_watch_refuse(uc_engine *uc, struct xol_watch *w, uint64_t address, uc_hook *hook);
 
