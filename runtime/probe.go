@@ -183,8 +183,7 @@ func (g *Regs) SetReturnValue(v uint64) { g.set(g.r.convention.Result, v) }
 // ReturnAddress returns where a function at whose entry the probe is returns
 // to; 0 where the stack cannot be read.
 func (g *Regs) ReturnAddress() uint64 {
-	addr, _ := g.r.realReturn(g.r.returns.tasks[g.number], g.SP(), g.returnAddress())
-	return addr
+	return g.r.realReturn(g.r.returns.tasks[g.number], g.SP(), g.returnAddress())
 }
 
 func (g *Regs) get(i int) uint64 {

@@ -3,6 +3,7 @@ package runtime
 import (
 	"fmt"
 	"slices"
+	"sort"
 
 	"xol/classify"
 	"xol/decode"
@@ -11,7 +12,8 @@ import (
 )
 
 // ReturnProbe is a kretprobe: its handler runs when a function returns. The
-// fields must not be changed while it is registered.
+// fields must not be changed while it is registered. A function that returns
+// twice, or that pops its arguments, cannot have one: see ReturnError.
 type ReturnProbe struct {
 	// Symbol and Offset, or Addr, say which function: its entry.
 	Symbol string
@@ -32,8 +34,9 @@ type ReturnProbe struct {
 	// Disabled registers the probe without arming it.
 	Disabled bool
 
-	entry  *Probe
+	entry  *Probe // nil while the probe is not registered
 	free   []*instance
+	made   int // instances that there are
 	missed uint64
 	hits   uint64
 }
@@ -48,11 +51,16 @@ func (p *ReturnProbe) Nmissed() uint64 {
 	return n
 }
 
-// Returns returns how often the function returned to a caller that a call had
-// been seen of.
+// Returns returns how often the function returned from a call that was not
+// missed or left alone.
 func (p *ReturnProbe) Returns() uint64 { return p.hits }
 
-// ReturnContext is what the handlers of a return probe are called with.
+// Entry returns the probe at the function's entry; nil where the return probe is
+// not registered.
+func (p *ReturnProbe) Entry() *Probe { return p.entry }
+
+// ReturnContext is what the handlers of a return probe are called with. It is
+// valid during the call. The instruction pointer of a Handler is To.
 type ReturnContext struct {
 	*Context
 	Return *ReturnProbe
@@ -64,18 +72,23 @@ type ReturnContext struct {
 
 // instance is a call of a probed function that is going on.
 type instance struct {
-	probe *ReturnProbe // nil once it is unregistered
-	to    uint64       // where the call returns to: the trampoline, where another instance knows it
-	sp    uint64       // the stack pointer at the entry
+	probe *ReturnProbe
+	entry *Probe // which the probe was registered with
+	to    uint64 // where the call returns to: the trampoline, where another instance knows it
+	sp    uint64 // the stack pointer at the entry
 	data  []byte
 }
 
+// live reports whether the probe is still registered.
+func (in *instance) live() bool { return in.probe.entry == in.entry }
+
 // returns is the trampoline, and the calls that will return to it.
 type returns struct {
-	addr  uint64                 // of the trampoline; 0 where there is none yet
-	site  *site                  // the instruction that returns to the real caller
-	calls map[uint64][]*instance // by task, the latest call last
-	tasks []uint64               // of the CPUs
+	addr     uint64                 // of the trampoline; 0 where there is none yet
+	site     *site                  // the instruction that returns to the real caller
+	calls    map[uint64][]*instance // by task, the latest call last: stack pointers never rise
+	tasks    []uint64               // of the CPUs
+	contexts []ReturnContext        // of the handlers that run, by CPU
 }
 
 var ruleNotEntry = classify.Rule{ID: "runtime/not-entry", Errno: classify.EINVAL,
@@ -102,8 +115,7 @@ func (r *Runtime) RegisterReturn(p *ReturnProbe) error {
 	}
 	entry.Symbol, entry.Offset, entry.Addr = "", 0, behind
 	entry.PreHandler = func(c *Context) bool { r.called(p, c); return false }
-	p.free = newInstances(p, r.m.NumCPU())
-	p.missed, p.hits = 0, 0
+	p.free, p.made, p.missed, p.hits = nil, 0, 0, 0
 	if err := r.Register(entry); err != nil {
 		return err
 	}
@@ -114,18 +126,11 @@ func (r *Runtime) RegisterReturn(p *ReturnProbe) error {
 // UnregisterReturn takes a return probe away. Calls that are going on return as
 // if it had never been there.
 func (r *Runtime) UnregisterReturn(p *ReturnProbe) error {
-	if p.entry == nil {
+	entry := p.entry
+	if entry == nil {
 		return refuse(&Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr}, 0, &ruleUnregistered, nil)
 	}
-	for _, calls := range r.returns.calls {
-		for _, in := range calls {
-			if in.probe == p {
-				in.probe = nil
-			}
-		}
-	}
-	p.missed += p.entry.missed
-	entry := p.entry
+	p.missed += entry.missed
 	p.entry, p.free = nil, nil
 	return r.Unregister(entry)
 }
@@ -145,16 +150,23 @@ func (r *Runtime) setReturnEnabled(p *ReturnProbe, on bool) error {
 
 const minActive = 10
 
-func newInstances(p *ReturnProbe, cpus int) []*instance {
-	n := p.MaxActive
-	if n <= 0 {
-		n = max(minActive, 2*cpus)
+// take returns an instance for a call; nil where as many calls are going on as
+// may be.
+func (p *ReturnProbe) take(cpus int) *instance {
+	if n := len(p.free); n > 0 {
+		in := p.free[n-1]
+		p.free = p.free[:n-1]
+		return in
 	}
-	list := make([]*instance, n)
-	for i := range list {
-		list[i] = &instance{data: make([]byte, p.DataSize)}
+	most := p.MaxActive
+	if most <= 0 {
+		most = max(minActive, 2*cpus)
 	}
-	return list
+	if p.made >= most {
+		return nil
+	}
+	p.made++
+	return &instance{data: make([]byte, max(p.DataSize, 0))}
 }
 
 // entryOf returns the address of the first instruction of the function that
@@ -196,37 +208,40 @@ func (r *Runtime) Depth(task uint64) int { return len(r.returns.calls[task]) }
 
 // recycle gives an instance back to its probe.
 func (in *instance) recycle() {
-	p := in.probe
-	if p == nil {
-		return
+	if in.live() {
+		clear(in.data)
+		in.probe.free = append(in.probe.free, in)
 	}
-	in.probe = nil
-	clear(in.data)
-	p.free = append(p.free, in)
 }
 
 // called handles a call of a probed function: it will return to the trampoline.
 func (r *Runtime) called(p *ReturnProbe, c *Context) {
 	task := r.returns.tasks[c.CPU]
-	sp := c.Regs.SP()
+	sp, to := c.Regs.SP(), c.Regs.returnAddress()
 	r.dropSkipped(task, sp)
-	n := len(p.free)
-	if n == 0 {
+	if to != r.returns.addr {
+		r.dropReplaced(task, sp, c.Probe)
+	}
+	in := p.take(len(r.cpus))
+	if in == nil {
 		p.missed++
 		return
 	}
-	in := p.free[n-1]
-	*in = instance{probe: p, to: c.Regs.returnAddress(), sp: sp, data: in.data}
-	if p.EntryHandler != nil {
-		rc := ReturnContext{Context: c, Return: p, Data: in.data, To: c.Regs.ReturnAddress()}
-		if p.EntryHandler(&rc) {
-			clear(in.data)
-			return
-		}
+	in.probe, in.entry, in.to, in.sp = p, c.Probe, to, sp
+	skip := p.EntryHandler != nil && p.EntryHandler(r.returnContext(c, in, r.realReturn(task, sp, to)))
+	if skip || !in.live() {
+		in.recycle()
+		return
 	}
-	p.free = p.free[:n-1]
 	r.returns.calls[task] = append(r.returns.calls[task], in)
 	c.Regs.setReturnAddress(r.returns.addr)
+}
+
+// returnContext returns what a handler is called with.
+func (r *Runtime) returnContext(c *Context, in *instance, to uint64) *ReturnContext {
+	rc := &r.returns.contexts[c.CPU]
+	*rc = ReturnContext{Context: c, Return: in.probe, Data: in.data, To: to}
+	return rc
 }
 
 // dropSkipped recycles the calls that a longjmp left behind: their frames are
@@ -241,61 +256,99 @@ func (r *Runtime) dropSkipped(task, sp uint64) {
 	r.returns.calls[task] = calls[:n]
 }
 
+// dropReplaced recycles the calls that a longjmp left behind at the very stack
+// pointer of a new call that does not return to the trampoline. Where return
+// addresses are on the stack, that of the new call has replaced theirs. Else
+// such a call may be going on, of a function without a frame, but not one of the
+// same function.
+func (r *Runtime) dropReplaced(task, sp uint64, entry *Probe) {
+	calls := r.returns.calls[task]
+	onStack := r.convention.Link < 0
+	for i := len(calls) - 1; i >= 0 && calls[i].sp == sp; i-- {
+		if calls[i].to == r.returns.addr || !onStack && calls[i].entry.Addr != entry.Addr {
+			continue
+		}
+		end := i + 1
+		for end < len(calls) && calls[end].to == r.returns.addr && calls[end].sp == sp {
+			end++
+		}
+		for _, in := range calls[i:end] {
+			in.recycle()
+		}
+		calls = slices.Delete(calls, i, end)
+	}
+	r.returns.calls[task] = calls
+}
+
 // returned handles a return to the trampoline: the handlers of all calls that
 // end here run, and the real caller is returned to.
 func (r *Runtime) returned(c *Context) bool {
-	task := r.returns.tasks[c.CPU]
-	r.dropSkipped(task, c.Regs.SP())
+	task, sp := r.returns.tasks[c.CPU], c.Regs.SP()
+	r.dropSkipped(task, sp)
+	calls := r.returns.calls[task]
+	first := len(calls) - 1
+	for first >= 0 && calls[first].sp == sp && calls[first].to == r.returns.addr {
+		first--
+	}
+	if first < 0 || calls[first].sp != sp {
+		r.failed = &ReturnError{CPU: c.CPU, SP: sp}
+		return false
+	}
+	to := calls[first].to
+	c.Regs.setReturnAddress(to)
+	c.Regs.ip = to
 	for {
 		calls := r.returns.calls[task]
-		n := len(calls)
-		if n == 0 {
-			r.failed = &ReturnError{CPU: c.CPU, SP: c.Regs.SP()}
+		n := len(calls) - 1
+		if n < first {
 			return false
 		}
-		in := calls[n-1]
-		r.returns.calls[task] = calls[:n-1]
-		if p := in.probe; p != nil {
-			p.hits++
-			if p.Handler != nil {
-				to, _ := r.realReturn(task, in.sp, in.to)
-				p.Handler(&ReturnContext{Context: c, Return: p, Data: in.data, To: to})
-			}
+		in := calls[n]
+		r.returns.calls[task] = calls[:n]
+		if in.live() {
+			r.runReturn(c, in, to)
 		}
-		to := in.to
 		in.recycle()
-		if to != r.returns.addr {
-			c.Regs.setReturnAddress(to)
-			return false
-		}
 	}
 }
 
-// realReturn returns where a call whose frame is at sp really returns to, if
-// its return address is the trampoline.
-func (r *Runtime) realReturn(task, sp, addr uint64) (uint64, bool) {
-	if addr != r.returns.addr || addr == 0 {
-		return addr, true
+func (r *Runtime) runReturn(c *Context, in *instance, to uint64) {
+	p := in.probe
+	p.hits++
+	if p.Handler == nil {
+		return
 	}
-	for _, in := range slices.Backward(r.returns.calls[task]) {
-		if in.sp >= sp && in.to != r.returns.addr {
-			return in.to, true
+	c.Probe = in.entry
+	p.Handler(r.returnContext(c, in, to))
+}
+
+// realReturn returns where a call with the stack pointer sp, or with sp in its
+// frame, really returns to, if its return address is the trampoline.
+func (r *Runtime) realReturn(task, sp, addr uint64) uint64 {
+	if addr != r.returns.addr || addr == 0 {
+		return addr
+	}
+	calls := r.returns.calls[task]
+	n := sort.Search(len(calls), func(i int) bool { return calls[i].sp < sp })
+	for n--; n >= 0; n-- {
+		if calls[n].to != r.returns.addr {
+			return calls[n].to
 		}
 	}
-	return addr, false
+	return addr
 }
 
 // RealReturnAddress returns what a stack walk of a task should report for the
-// return address addr that it found in the frame that starts at sp: never the
-// trampoline.
-func (r *Runtime) RealReturnAddress(task, sp, addr uint64) uint64 {
-	to, _ := r.realReturn(task, sp, addr)
-	return to
-}
+// return address addr: never the trampoline. The word at is in the frame of the
+// function that returns there, between the stack pointer that the function was
+// called with and the one that it calls others with: on amd64 and arm64 the word
+// that holds the return address, on ppc64 the one that the back chain leads to.
+// In a function that has saved nothing yet it is the stack pointer.
+func (r *Runtime) RealReturnAddress(task, at, addr uint64) uint64 { return r.realReturn(task, at, addr) }
 
 // ReturnError says that a program returned to the trampoline though no call is
-// going on that would: a function that returns twice, as setjmp does, has a
-// return probe.
+// going on that would: a function with a return probe returns twice, as setjmp
+// does, or changes the stack of its caller.
 type ReturnError struct {
 	CPU int
 	SP  uint64
@@ -338,6 +391,7 @@ func (r *Runtime) makeTrampoline(im *Image) error {
 	}
 	r.sites[s.addr] = s
 	r.returns.addr, r.returns.site = addr, s
+	r.returns.contexts = make([]ReturnContext, len(r.cpus))
 	if err := r.execute(s, patch.Arm); err != nil {
 		return err
 	}
