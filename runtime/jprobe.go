@@ -16,12 +16,15 @@ type Jprobe struct {
 	// Mirror is called with the function's arguments in front of the function,
 	// on the same stack. It ends by a jump or call to Runtime.JprobeReturn, or
 	// by its own return. Whatever it does to registers and to its arguments on
-	// the stack is undone.
+	// the stack is undone. Probes that it hits count as missed. If it faults
+	// the run ends.
 	Mirror Function
 	// Disabled registers the probe without arming it.
 	Disabled bool
 
-	entry *Probe
+	entry  *Probe // nil while the jprobe is not registered
+	hits   uint64 // of entries that are gone
+	missed uint64
 }
 
 // argumentArea is how many bytes of the stack from its pointer on are restored
@@ -34,7 +37,7 @@ var ruleJprobe = classify.Rule{ID: "runtime/jprobe", Errno: classify.EEXIST,
 
 // RegisterJprobe puts a jprobe on a function. It returns a *RegisterError.
 func (r *Runtime) RegisterJprobe(p *Jprobe) error {
-	entry := &Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr, Disabled: p.Disabled, Redirects: true}
+	entry := &Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr, Disabled: p.Disabled, Redirects: true, mirror: true}
 	if p.entry != nil {
 		return refuse(entry, 0, &ruleRegistered, nil)
 	}
@@ -46,13 +49,14 @@ func (r *Runtime) RegisterJprobe(p *Jprobe) error {
 	if !ok {
 		return refuse(entry, addr, &ruleNotEntry, nil)
 	}
+	behind, _ = r.placeEntry(entry, im, behind)
 	if s := r.sites[behind]; s != nil && slices.ContainsFunc(s.probes, func(q *Probe) bool { return q.mirror }) {
 		return refuse(entry, addr, &ruleJprobe, nil)
 	}
 	if err := r.makeStubs(im); err != nil {
 		return refuse(entry, addr, &ruleNoRoom, err)
 	}
-	entry.Symbol, entry.Offset, entry.Addr, entry.mirror = "", 0, behind, true
+	entry.Symbol, entry.Offset, entry.Addr = "", 0, behind
 	entry.PreHandler = func(c *Context) bool {
 		if err := r.runMirror(c.CPU, p.Mirror); err != nil {
 			r.failed = err
@@ -72,6 +76,7 @@ func (r *Runtime) UnregisterJprobe(p *Jprobe) error {
 	if entry == nil {
 		return refuse(&Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr}, 0, &ruleUnregistered, nil)
 	}
+	p.hits, p.missed = p.Hits(), p.Nmissed()
 	p.entry = nil
 	return r.Unregister(entry)
 }
@@ -83,25 +88,29 @@ func (r *Runtime) JprobeReturn() uint64 { return r.stubs.mirrorEnd }
 // Nmissed returns how often the function was called without its mirror.
 func (p *Jprobe) Nmissed() uint64 {
 	if p.entry == nil {
-		return 0
+		return p.missed
 	}
-	return p.entry.missed
+	return p.missed + p.entry.missed
 }
 
 // Hits returns how often the mirror function ran.
 func (p *Jprobe) Hits() uint64 {
 	if p.entry == nil {
-		return 0
+		return p.hits
 	}
-	return p.entry.hits
+	return p.hits + p.entry.hits
 }
+
+// Entry returns the probe in front of the function; nil where the jprobe is not
+// registered.
+func (p *Jprobe) Entry() *Probe { return p.entry }
 
 // runMirror runs a mirror function on a CPU that stands at a function's entry,
 // and restores what it changed.
 func (r *Runtime) runMirror(cpu int, f Function) error {
 	c := r.m.CPU(cpu)
 	saved := r.file.NewState()
-	c.SaveCore(saved)
+	c.Save(saved)
 	stack, sp := make([]byte, argumentArea), c.Reg(r.file.SP)
 	stack = stack[:r.readable(stack, sp)]
 	running, wasRunning := r.cpus[cpu].running, c.Running()
@@ -110,7 +119,7 @@ func (r *Runtime) runMirror(cpu int, f Function) error {
 	err := r.runUntil(cpu, r.stubs.mirrorEnd)
 	r.depth--
 	r.cpus[cpu].running = running
-	c.RestoreCore(saved)
+	c.Restore(saved)
 	c.SetRunning(wasRunning)
 	if len(stack) > 0 {
 		_ = r.m.Write(sp, stack)

@@ -50,3 +50,126 @@ func TestJprobe(t *testing.T) {
 		}
 	}
 }
+
+// many is what the function of that name in testdata/guest/returns returns.
+func many(first uint64) (sum uint64) {
+	for i, weight := range [...]uint64{1, 2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31} {
+		sum = sum*3 + (first+uint64(i))*weight
+	}
+	return sum
+}
+
+// setWord sets a variable of the program.
+func (p *program) setWord(t *testing.T, name string, v uint64) {
+	t.Helper()
+	addr, _, err := p.p.Symbol(name)
+	if err == nil {
+		err = p.m.WriteWord(addr, v)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *program) word(t *testing.T, name string) uint64 {
+	t.Helper()
+	addr, _, err := p.p.Symbol(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := p.m.ReadWord(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// endMirrors has mirror functions end at JprobeReturn, by a pointer to it; on
+// the ISA with descriptors that is one.
+func (p *program) endMirrors(t *testing.T) {
+	t.Helper()
+	end := p.JprobeReturn()
+	if p.m.ISA.Name() == "ppc64" {
+		const descriptor = bufferAddr + 0x800
+		for i, v := range []uint64{end, 0, 0} {
+			if err := p.m.WriteWord(descriptor+8*uint64(i), v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		end = descriptor
+	}
+	p.setWord(t, "mirror_end", end)
+}
+
+// TestJprobeRestores has mirror functions spoil arguments in registers of every
+// kind, and on the stack.
+func TestJprobeRestores(t *testing.T) {
+	eachReturns(t, func(t *testing.T, p *program) {
+		var probes []*runtime.Jprobe
+		for _, name := range []string{"many", "scale"} {
+			j := &runtime.Jprobe{Symbol: name, Mirror: p.function(t, "mirror_"+name)}
+			if err := p.RegisterJprobe(j); err != nil {
+				t.Fatal(err)
+			}
+			probes = append(probes, j)
+		}
+		for _, ends := range []string{"by its own return", "at JprobeReturn"} {
+			for first := uint64(1); first < 1000; first *= 7 {
+				p.calls(t, many(first)^first, "calls_many", first)
+				same(t, "what the mirror saw, and ended "+ends, p.word(t, "seen"), many(first))
+				p.calls(t, first*4+3, "calls_scale", first)
+				same(t, "what the mirror saw of other numbers", p.word(t, "seen"), (first+3)*2)
+			}
+			p.endMirrors(t)
+		}
+		for _, j := range probes {
+			same(t, "optimized", j.Entry().Optimized(), false)
+			if err := p.UnregisterJprobe(j); err != nil {
+				t.Fatal(err)
+			}
+			same(t, "hits", j.Hits(), 8)
+			same(t, "missed", j.Nmissed(), 0)
+		}
+		p.setWord(t, "seen", 0)
+		p.calls(t, many(5)^5, "calls_many", 5)
+		same(t, "what the mirror saw that is gone", p.word(t, "seen"), 0)
+	})
+}
+
+func TestJprobeMissed(t *testing.T) {
+	eachReturns(t, func(t *testing.T, p *program) {
+		j := &runtime.Jprobe{Symbol: "many", Mirror: p.function(t, "mirror_many")}
+		outer := &runtime.Probe{Symbol: "bottom", PreHandler: func(c *runtime.Context) bool {
+			v, err := c.Call(p.function(t, "calls_many"), 3)
+			same(t, "the result of a call in a handler", v, many(3)^3)
+			same(t, "its error", err, nil)
+			return false
+		}}
+		if err := errors.Join(p.RegisterJprobe(j), p.Register(outer)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range uint64(3) {
+			p.calls(t, 12, "bottom", 5)
+			same(t, "missed", j.Nmissed(), i+1)
+		}
+		same(t, "hits", j.Hits(), 0)
+		same(t, "what the mirror saw", p.word(t, "seen"), 0)
+	})
+}
+
+func TestJprobeMirrorFaults(t *testing.T) {
+	eachReturns(t, func(t *testing.T, p *program) {
+		mirror := p.function(t, "mirror_faults")
+		if err := p.RegisterJprobe(&runtime.Jprobe{Symbol: "many", Mirror: mirror}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := p.Call(0, p.function(t, "calls_many"), 3)
+		var fault *runtime.FaultError
+		if !errors.As(err, &fault) || !fault.InHandler || fault.Page != 0 || fault.Addr-mirror.Entry > 64 {
+			t.Errorf("%v, want a fault of the mirror at %#x", err, mirror.Entry)
+		}
+		if _, err := p.Call(0, p.function(t, "bottom"), 3); !errors.As(err, &fault) {
+			t.Errorf("the run goes on: %v", err)
+		}
+	})
+}

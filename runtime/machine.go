@@ -37,8 +37,12 @@ type Machine interface {
 // CPU is one CPU of a Machine, while it is stopped.
 type CPU interface {
 	machine.Registers
+	// Save and Restore copy all registers to and from a state of the ISA's
+	// File.
+	Save(dst machine.State)
+	Restore(src machine.State)
 	// SaveCore and RestoreCore copy the general registers, stack pointer,
-	// program counter and flags to and from a state of the ISA's File.
+	// program counter and flags only, which takes a fraction of the time.
 	SaveCore(dst machine.State)
 	RestoreCore(src machine.State)
 	// Run runs this CPU alone until it has an event or budget instructions

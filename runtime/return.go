@@ -344,7 +344,9 @@ func (r *Runtime) realReturn(task, sp, addr uint64) uint64 {
 // called with and the one that it calls others with: on amd64 and arm64 the word
 // that holds the return address, on ppc64 the one that the back chain leads to.
 // In a function that has saved nothing yet it is the stack pointer.
-func (r *Runtime) RealReturnAddress(task, at, addr uint64) uint64 { return r.realReturn(task, at, addr) }
+func (r *Runtime) RealReturnAddress(task, at, addr uint64) uint64 {
+	return r.realReturn(task, at, addr)
+}
 
 // ReturnError says that a program returned to the trampoline though no call is
 // going on that would: a function with a return probe returns twice, as setjmp
