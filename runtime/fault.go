@@ -3,8 +3,8 @@ package runtime
 import "slices"
 
 // fault handles a fault of the program. One of a probed instruction is first
-// shown to the probes' fault handlers, one of a function that a handler calls to
-// that of the handler's probe. Then it continues where the exception table says,
+// shown to the probes' fault handlers, then one in a function that a handler calls
+// to that of the handler's probe. Then it continues where the exception table says,
 // then ends the run: with the registers as they were in front of the
 // instruction.
 func (r *Runtime) fault(cpu int, ev Event) error {
@@ -26,11 +26,8 @@ func (r *Runtime) fault(cpu int, ev Event) error {
 	if s != nil {
 		addr = r.originalOf(s, pc)
 	}
-	f := Fault{Addr: addr, Page: ev.Page, Access: ev.Access, InHandler: s == nil && c.running != nil}
-	if f.InHandler && r.ask(cpu, c.running, &f) {
-		return nil
-	}
-	if s != nil && r.handleFault(cpu, s, &f) {
+	f := Fault{Addr: addr, Page: ev.Page, Access: ev.Access, InHandler: c.running != nil}
+	if s != nil && r.handleFault(cpu, s, &f) || c.running != nil && r.ask(cpu, c.running, &f) {
 		return r.retry(cpu, s, pc)
 	}
 	if r.failed != nil {
@@ -54,15 +51,29 @@ func (r *Runtime) handleFault(cpu int, s *site, f *Fault) bool {
 
 // ask calls the fault handler of a probe, where it has one.
 func (r *Runtime) ask(cpu int, p *Probe, f *Fault) bool {
-	if p.FaultHandler == nil {
+	c := Context{Probe: p, CPU: cpu, r: r, Regs: Regs{r: r, number: cpu, cpu: r.m.CPU(cpu), ip: f.Addr}}
+	return c.handle(f)
+}
+
+// handle calls the probe's fault handler, where it has one. Faults that it causes
+// itself are no handler's.
+func (c *Context) handle(f *Fault) bool {
+	if c.Probe.FaultHandler == nil {
 		return false
 	}
-	c := Context{Probe: p, CPU: cpu, r: r, Regs: Regs{r: r, number: cpu, cpu: r.m.CPU(cpu), ip: f.Addr}}
-	return p.FaultHandler(&c, f)
+	running := &c.r.cpus[c.CPU].running
+	was := *running
+	*running = nil
+	handled := c.Probe.FaultHandler(c, f)
+	*running = was
+	return handled
 }
 
 // retry executes the instruction of a fault that has been handled once more.
 func (r *Runtime) retry(cpu int, s *site, pc uint64) error {
+	if s == nil {
+		return nil
+	}
 	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
 	if pc == s.addr {
 		return r.interpret(cpu, s)

@@ -88,7 +88,7 @@ func (c *Context) access(try func() error) error {
 		return err
 	}
 	f := Fault{Addr: c.Regs.ip, Page: denied.page, Access: denied.access, InHandler: true}
-	if c.Probe.FaultHandler != nil && c.Probe.FaultHandler(c, &f) && try() == nil {
+	if c.handle(&f) && try() == nil {
 		return nil
 	}
 	return &FaultError{CPU: c.CPU, Fault: f}

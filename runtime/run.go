@@ -136,13 +136,13 @@ func (r *Runtime) callNested(cpu int, f Function, args []uint64) (uint64, error)
 	saved := r.file.NewState()
 	c.SaveCore(saved)
 	control, wasRunning := &r.cpus[cpu], c.Running()
-	running := control.running
+	current, outer, running := control.current, control.outer, control.running
 	r.depth++
 	control.left = append(control.left, c.Reg(r.file.PC))
 	defer func() {
 		r.depth--
 		control.left = control.left[:len(control.left)-1]
-		control.running = running
+		control.current, control.outer, control.running = current, outer, running
 		c.RestoreCore(saved)
 		c.SetRunning(wasRunning)
 	}()
