@@ -10,6 +10,7 @@ var boostCases = []lifeCase{
 	{name: "boost: prepared by the first hit", run: boostPrepared, except: only(Boosted, noBoost)},
 	{name: "boost: switched off", run: boostOff, options: withoutBoost, except: only(Boosted, noBoost)},
 	{name: "boost: not with a handler behind", run: boostPost, except: only(Boosted, noBoost)},
+	{name: "boost: never where a fault could not be precise", run: boostNever, except: onlyFar},
 	{name: "boost: nothing is left of a copy", run: boostStats, except: only(Boosted, noBoost)},
 }
 
@@ -39,6 +40,28 @@ func boostOff(l *lab) {
 		l.returns(subjectResult(1, 2), s.function, 1, 2)
 		l.states(l.one(first))
 		equal(l, "Boosted", p.Boosted(), false)
+	}
+}
+
+// onlyFar is the except of cases with a copy of several instructions.
+func onlyFar(target string, mode Mode) string {
+	switch {
+	case mode != Boosted && mode != Optimized:
+		return noBoost
+	case target != "arm64":
+		return "no copy accesses memory behind other instructions"
+	}
+	return ""
+}
+
+func boostNever(l *lab) {
+	p := l.register(l.at("pcrel", "load"), &runtime.Probe{})
+	for range 3 {
+		l.returns(constant, "pcrel")
+		l.states(l.hit("pcrel", first))
+		l.settle()
+		equal(l, "Boosted", p.Boosted(), false)
+		equal(l, "Optimized", p.Optimized(), false)
 	}
 }
 

@@ -30,6 +30,8 @@ var faultCases = []lifeCase{
 	{name: "fault in a handler's access", run: faultInHandler},
 	{name: "fault in a handler's access, handled", run: faultInHandlerHandled},
 	{name: "fault in a function that a handler calls", run: faultInCall},
+	{name: "fault in a hit inside a handler", run: faultInNestedHit},
+	{name: "fault in a fault handler", run: faultInFaultHandler},
 	{name: "fault in a handler behind", run: faultInPost},
 }
 
@@ -359,4 +361,73 @@ func faultInPost(l *lab) {
 	l.computes()
 	l.states(l.one(post), l.one(post))
 	equal(l, "calls of the fault handler", asked, 2)
+}
+
+// faultInNestedHit: the probes of the instruction are asked first, then that of
+// the handler; the outer hit goes on in any case.
+func faultInNestedHit(l *lab) {
+	s := l.subject()
+	var asked, repairs string
+	ask := func(name string) func(*runtime.Context, *runtime.Fault) bool {
+		return func(c *runtime.Context, f *runtime.Fault) bool {
+			asked += name
+			equal(l, "the fault is in a handler", f.InHandler, true)
+			return repairs == name && c.Regs.SetArg(0, scratch)
+		}
+	}
+	l.setWord(scratch+8, 41)
+	l.register(l.at("load", "load"), &runtime.Probe{FaultHandler: ask("i")})
+	l.register(s, &runtime.Probe{FaultHandler: ask("o"), PreHandler: func(c *runtime.Context) bool {
+		v, err := c.Call(l.function("load"), nowhere)
+		var fault *runtime.FaultError
+		if repairs == "" && !errors.As(err, &fault) {
+			l.fail("Call: %v, want a fault", err)
+		}
+		if repairs != "" && (err != nil || v != 42) {
+			l.fail("Call: %d, %v, want 42", v, err)
+		}
+		return false
+	}})
+	for _, test := range [...]struct {
+		repairs, asked string
+		outer, inner   kind
+	}{
+		{"", "io", first, first},
+		{"o", "io", l.again(), first},
+		{"i", "i", l.again(), l.again()},
+	} {
+		repairs = test.repairs
+		l.returns(subjectResult(1, 2), s.function, 1, 2)
+		l.checkTrail(&asked, test.asked)
+		l.states(inside(l.one(test.outer), "active", l.missed("load", "active", test.inner)))
+	}
+}
+
+// faultInFaultHandler: what a fault handler causes is not shown to it.
+func faultInFaultHandler(l *lab) {
+	s := l.subject()
+	asked := 0
+	l.register(s, &runtime.Probe{
+		PreHandler: func(c *runtime.Context) bool {
+			_, err := c.Call(l.function("store"), nowhere, 1)
+			var fault *runtime.FaultError
+			if !errors.As(err, &fault) || fault.Addr != l.at("store", "store").addr {
+				l.fail("Call: %v, want a fault of store", err)
+			}
+			return false
+		},
+		FaultHandler: func(c *runtime.Context, _ *runtime.Fault) bool {
+			asked++
+			_, err := c.Call(l.function("load"), nowhere)
+			var fault *runtime.FaultError
+			if !errors.As(err, &fault) || fault.Addr != l.at("load", "load").addr {
+				l.fail("Call in a fault handler: %v, want a fault of load", err)
+			}
+			return false
+		},
+	})
+	l.ready(s.function, 1, 2)
+	l.computes()
+	l.states(l.one(plain), l.one(plain))
+	equal(l, "calls of the fault handler", asked, 3)
 }

@@ -24,11 +24,11 @@ var nestedCases = []lifeCase{
 
 // missed returns the states of a hit of a function's probe inside a hit of
 // another function's that is in a state.
-func (l *lab) missed(function, outer, status string, k kind) string {
+func (l *lab) missed(function, status string, k kind) string {
 	format := "N:" + status + "/missed N:reenter N:reenter/step N:" + status
 	switch {
 	case k&first != 0:
-	case l.mode == Boosted:
+	case l.mode == Boosted, k&boosted != 0:
 		format = "N:" + status + "/missed N:" + status + "/boost"
 	case l.mode == Optimized:
 		format = "N:" + status + "/missed/jump"
@@ -65,7 +65,7 @@ func hitInHandler(l *lab) {
 	l.ready(s.function, 1, 2)
 	for i := range uint64(3) {
 		l.returns(subjectResult(1, 2), s.function, 1, 2)
-		l.states(inside(l.one(plain), "active", l.missed("leaf", s.function, "active", plain)))
+		l.states(inside(l.one(plain), "active", l.missed("leaf", "active", plain)))
 		equal(l, "Nmissed", leaf.Nmissed(), i+2)
 		equal(l, "Hits of the inner probe", l.r.Hits(leaf), 1)
 	}
@@ -86,7 +86,7 @@ func hitInPost(l *lab) {
 	}})
 	for i := range uint64(3) {
 		l.returns(subjectResult(1, 2), s.function, 1, 2)
-		l.states(inside(l.one(post), "ssdone", l.missed("leaf", s.function, "ssdone", plain)))
+		l.states(inside(l.one(post), "ssdone", l.missed("leaf", "ssdone", plain)))
 		equal(l, "Nmissed", leaf.Nmissed(), i+1)
 	}
 }
@@ -105,7 +105,7 @@ func hitRunsNone(l *lab) {
 		return false
 	}})
 	l.returns(subjectResult(1, 2), s.function, 1, 2)
-	l.states(inside(l.one(first), "active", l.missed("leaf", s.function, "active", first)))
+	l.states(inside(l.one(first), "active", l.missed("leaf", "active", first)))
 	equal(l, "calls of the inner handlers", ran, 0)
 	equal(l, "Nmissed", inner.Nmissed(), 1)
 	l.returns(105, "leaf", 5)
@@ -162,7 +162,7 @@ func (l *lab) interruptAt(boundary int) bool {
 	if len(before) > 0 && strings.Contains(before[len(before)-1], "ss") {
 		l.states(l.one(plain))
 		l.log = during
-		l.states(l.missed("interrupt", s.function, "ss", plain))
+		l.states(l.missed("interrupt", "ss", plain))
 		return true
 	}
 	l.states(l.one(plain))
