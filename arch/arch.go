@@ -76,6 +76,11 @@ type ISA interface {
 	// FixStep repairs what inst, executed under the single-step exception, did
 	// otherwise than without.
 	FixStep(inst *decode.Inst, r machine.Registers, m machine.Memory) error
+	// WatchUnit returns what the debug facility of the ISA's CPUs can do.
+	WatchUnit() machine.WatchUnit
+	// CheckWatch returns the rule that forbids w; nil where the facility can
+	// watch it.
+	CheckWatch(w machine.Watch) *classify.Rule
 	// DeadRegisters returns general registers that inst does not use, by
 	// number, for far forms that need one and cannot save it; 0 on an ISA that
 	// has no such forms.

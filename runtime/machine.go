@@ -134,11 +134,13 @@ const (
 	EventRefused                     // an instruction that the machine would run wrongly
 	EventHalt                        // the CPU waits for an interrupt
 	EventException                   // another exception
+	EventWatch                       // an access to data that is watched (see Watcher)
 )
 
 var eventNames = [...]string{
 	"budget used up", "returned", "breakpoint", "step", "memory fault", "system call",
 	"undefined instruction", "refused instruction", "halt", "exception",
+	"watched access",
 }
 
 // String returns the kind in words.

@@ -203,6 +203,8 @@ func (r *Runtime) handle(cpu int, ev Event) (returned bool, err error) {
 		}
 	case EventFault:
 		return false, r.fault(cpu, ev)
+	case EventWatch:
+		return false, r.accessed(cpu, ev)
 	}
 	return false, r.stop(cpu, ev)
 }

@@ -87,6 +87,7 @@ type Runtime struct {
 	slots     allocator
 	stubs     stubs
 	returns   returns
+	watches   watches
 	counters  counterPages
 	optimizer optimizer
 	notifiers []Notifier

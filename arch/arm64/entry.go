@@ -23,7 +23,7 @@ func (entryTexts) Breakpoint(bool) []byte { return put(nil, wordNOP) }
 
 // JumpTo returns the call of the stub.
 func (t entryTexts) JumpTo(at, stub uint64) ([]byte, error) {
-	if err := (template{t.ISA}).Jump().Check(at, stub); err != nil {
+	if err := template(t).Jump().Check(at, stub); err != nil {
 		return nil, err
 	}
 	return put(nil, insnBL|branchField(at, stub)), nil

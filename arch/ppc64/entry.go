@@ -21,7 +21,7 @@ func (t entryTexts) Breakpoint(bool) []byte { return t.words(insnNop) }
 
 // JumpTo returns the call of the stub.
 func (t entryTexts) JumpTo(at, stub uint64) ([]byte, error) {
-	if err := (template{t.ISA}).Jump().Check(at, stub); err != nil {
+	if err := template(t).Jump().Check(at, stub); err != nil {
 		return nil, err
 	}
 	return t.words(insnB | linkBit | uint32(stub-at)&(1<<branchBits-1)), nil

@@ -31,6 +31,7 @@ type CPU struct {
 	early   [unicorn.Early]int // registers that a breakpoint shows at once
 	own     execution          // of instructions that the engine does not know
 	lengths []uint8
+	watch   watch
 	pending int   // offset in the engine's context of amd64's pending exception
 	err     error // that registers could not be reached
 	failed  error // of what dealt with a breakpoint
@@ -66,6 +67,9 @@ func (m *Machine) openCPU(index int) (*CPU, error) {
 	var err error
 	c.engine, err = unicorn.Open(m.model.Arch, func(va uint64, a unicorn.Access) (uint64, unicorn.Perm, bool) {
 		pa, perm, ok := m.translate(va, a)
+		if ok {
+			perm, ok = c.watch.keep(va, a, perm)
+		}
 		if !ok {
 			c.fault.seen, c.fault.page, c.fault.access = true, va, accessOf[a]
 		}
@@ -275,6 +279,12 @@ func (c *CPU) Run(budget int) (runtime.Event, error) {
 // run returns how many instructions ran as well.
 func (c *CPU) run(budget int) (int, runtime.Event, error) {
 	left := uint64(budget)
+	if c.watch.reported() {
+		left -= min(left, 1)
+		if ev, more, err := c.watchFirst(); !more {
+			return 1, ev, err
+		}
+	}
 	for {
 		stop, number, err := c.resume(left)
 		if err != nil && !isExecution(err) {
@@ -305,7 +315,7 @@ func (c *CPU) resume(budget uint64) (unicorn.Stop, uint32, error) {
 	if write {
 		c.put(&c.core)
 	}
-	c.fault.seen = false
+	c.fault.seen, c.watch.denied = false, false
 	stop, number, err := c.engine.Go(c.core.regs, write, pc, budget)
 	c.get(&c.core)
 	c.core.loaded, c.core.changed, c.wide.loaded = true, false, false
@@ -338,6 +348,8 @@ func (c *CPU) stopped(stop unicorn.Stop, number uint32, err error) (ev runtime.E
 		return runtime.Event{Kind: runtime.EventSyscall, Addr: pc}, true, nil
 	case stop == unicorn.StopInvalid || err == unicorn.ErrInvalid:
 		return runtime.Event{Kind: runtime.EventUndefined, Addr: pc}, true, nil
+	case err != nil && c.watch.denied:
+		return c.watched()
 	case err != nil && !c.fault.seen:
 		return runtime.Event{Kind: runtime.EventException, Addr: pc}, true, nil
 	case err != nil:

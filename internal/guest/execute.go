@@ -65,6 +65,9 @@ func (c *CPU) trapped(number uint32) (ev runtime.Event, done bool, err error) {
 func (c *CPU) notExecuted(addr uint64, err error) (runtime.Event, error) {
 	var exception emulator.ExceptionError
 	switch {
+	case errors.Is(err, errWatched):
+		c.watch.passed, c.watch.pass = addr, true
+		return runtime.Event{Kind: runtime.EventWatch, Addr: addr}, nil
 	case errors.Is(err, errAccess):
 		return runtime.Event{Kind: runtime.EventFault, Addr: addr, Access: c.fault.access, Page: c.fault.page}, nil
 	case errors.As(err, &exception):
@@ -83,7 +86,10 @@ func (c *CPU) decode(addr uint64) bool {
 // the CPU has the fault.
 type programMemory struct{ c *CPU }
 
-var errAccess = errors.New("guest: access not allowed")
+var (
+	errAccess  = errors.New("guest: access not allowed")
+	errWatched = errors.New("guest: access is watched")
+)
 
 func (p programMemory) check(addr, size uint64, a runtime.Access, perm runtime.Perm) error {
 	return each(addr, size, func(at, _ uint64) error {
@@ -99,6 +105,9 @@ func (p programMemory) Read(dst []byte, addr uint64) error {
 	if err := p.check(addr, uint64(len(dst)), runtime.AccessRead, runtime.PermRead); err != nil {
 		return err
 	}
+	if p.c.watch.reports(p.c.m, addr, len(dst), machine.WatchRead, nil) {
+		return errWatched
+	}
 	return p.c.m.Read(dst, addr)
 }
 
@@ -106,19 +115,22 @@ func (p programMemory) Write(addr uint64, src []byte) error {
 	if err := p.check(addr, uint64(len(src)), runtime.AccessWrite, runtime.PermWrite); err != nil {
 		return err
 	}
+	if p.c.watch.reports(p.c.m, addr, len(src), machine.WatchWrite, src) {
+		return errWatched
+	}
 	return p.c.m.Write(addr, src)
 }
 
 func (p programMemory) ReadWord(addr uint64) (uint64, error) {
-	if err := p.check(addr, 8, runtime.AccessRead, runtime.PermRead); err != nil {
+	var b [8]byte
+	if err := p.Read(b[:], addr); err != nil {
 		return 0, err
 	}
-	return p.c.m.ReadWord(addr)
+	return p.c.m.fromBytes(b[:]), nil
 }
 
 func (p programMemory) WriteWord(addr, value uint64) error {
-	if err := p.check(addr, 8, runtime.AccessWrite, runtime.PermWrite); err != nil {
-		return err
-	}
-	return p.c.m.WriteWord(addr, value)
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], p.c.m.swap(value))
+	return p.Write(addr, b[:])
 }

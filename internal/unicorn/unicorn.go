@@ -12,6 +12,7 @@ package unicorn
 #include <stdlib.h>
 #include "shim.h"
 #include "watch.h"
+#include "access.h"
 */
 import "C"
 
@@ -112,6 +113,7 @@ type Engine struct {
 	watch     *C.struct_xol_watch  // nil where nothing is watched
 	refused   map[uint64]C.uc_hook // the hooks of instructions that must not run
 	context   *C.uc_context
+	accesses  *C.struct_xol_accesses // nil where they are not observed
 
 	onCode       func(addr uint64)
 	onBreakpoint BreakpointHandler
@@ -162,6 +164,7 @@ func (e *Engine) release() {
 	if e.watch != nil {
 		C.xol_watch_close(e.watch)
 	}
+	C.free(unsafe.Pointer(e.accesses))
 	C.free(unsafe.Pointer(e.stop))
 	e.self.Delete()
 }

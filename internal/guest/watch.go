@@ -1,0 +1,283 @@
+//go:build unicorn
+
+package guest
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"xol/internal/unicorn"
+	"xol/machine"
+	"xol/runtime"
+)
+
+// ErrWatch: accesses are watched only where instructions are counted one by one.
+var ErrWatch = errors.New("guest: watching accesses needs an exact machine")
+
+// watch is what stands in for the debug registers of a CPU, which the engine does
+// not have: the pages of watched data are kept from the engine, so that every
+// access to them stops it. The instruction is then executed by itself, and what
+// it accesses recorded. Where the ISA reports an access before it is made, it is
+// undone.
+type watch struct {
+	list  []machine.Watch
+	pages map[uint64]machine.WatchKind // watched accesses by page
+	unit  machine.WatchUnit
+
+	denied bool // the last fault is no fault of the program
+	open   bool // the pages are not kept from the engine at the moment
+	passed uint64
+	pass   bool           // the instruction at passed has been reported
+	behind *runtime.Event // what the reported instruction has caused besides
+	hits   []runtime.Watched
+	saved  []byte // the engine's context in front of an instruction
+}
+
+var _ runtime.Watcher = (*Machine)(nil)
+
+// Watch has a CPU report accesses to the watched data, in place of what it
+// watched before. It returns ErrWatch where the machine is not exact.
+func (m *Machine) Watch(cpu int, list []machine.Watch) error {
+	if !m.opt.Exact && len(list) > 0 {
+		return ErrWatch
+	}
+	c := m.CPUs[cpu]
+	w := &c.watch
+	w.unit, w.list, w.pages = m.ISA.WatchUnit(), slices.Clone(list), map[uint64]machine.WatchKind{}
+	for _, one := range list {
+		err := each(one.Addr, uint64(one.Len), func(at, _ uint64) error {
+			w.pages[at&^pageMask] |= one.Kind
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if len(list) > 0 {
+		if err := c.observe(); err != nil {
+			return err
+		}
+	}
+	return c.engine.FlushTLB()
+}
+
+// observe has the engine show accesses, in all code.
+func (c *CPU) observe() error {
+	if c.engine.ObservesAccesses() {
+		return nil
+	}
+	if err := c.engine.ObserveAccesses(); err != nil {
+		return err
+	}
+	for at, p := range c.m.memory.pages {
+		if p.perm&runtime.PermExec == 0 {
+			continue
+		}
+		if err := c.engine.RemoveCache(at, at+PageSize); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Watched returns what the last EventWatch of a CPU is about.
+func (m *Machine) Watched(cpu int) []runtime.Watched { return m.CPUs[cpu].watch.hits }
+
+var watchKinds = [...]machine.WatchKind{unicorn.Read: machine.WatchRead, unicorn.Write: machine.WatchWrite, unicorn.Fetch: 0}
+
+// keep takes from the permissions of a page those that would hide watched
+// accesses. ok is false where the engine must not have the page for access a.
+func (w *watch) keep(va uint64, a unicorn.Access, perm unicorn.Perm) (left unicorn.Perm, ok bool) {
+	kinds := w.pages[va]
+	if w.open || kinds == 0 {
+		return perm, true
+	}
+	if kinds&machine.WatchRead != 0 {
+		perm &^= unicorn.PermRead
+	}
+	if kinds&machine.WatchWrite != 0 {
+		perm &^= unicorn.PermWrite
+	}
+	w.denied = kinds&watchKinds[a] != 0
+	return perm, !w.denied
+}
+
+// alone executes one instruction with the watched pages open.
+func (c *CPU) alone() (runtime.Event, error) {
+	c.watch.open = true
+	err := c.engine.FlushTLB()
+	var ev runtime.Event
+	if err == nil {
+		_, ev, err = c.run(1)
+	}
+	c.watch.open, c.watch.denied = false, false
+	return ev, errors.Join(err, c.engine.FlushTLB())
+}
+
+// watched executes the instruction that was kept from a page, and says whether
+// it accesses what is watched.
+func (c *CPU) watched() (ev runtime.Event, done bool, err error) {
+	w := &c.watch
+	pc, running, before := c.PC(), c.running, c.m.contents(w.list)
+	var state machine.State
+	if !w.unit.After {
+		state = slices.Clone(c.state)
+		context, err := c.engine.Context()
+		if err != nil {
+			return ev, true, err
+		}
+		w.saved = append(w.saved[:0], context...)
+	}
+	c.engine.RecordAccesses(true)
+	ev, err = c.alone()
+	c.engine.RecordAccesses(false)
+	if err != nil {
+		return ev, true, err
+	}
+	accesses, err := c.engine.Accesses()
+	if err != nil {
+		return ev, true, err
+	}
+	completed := ev.Kind == runtime.EventBudget || ev.Kind == runtime.EventStep || ev.Kind == runtime.EventReturned
+	if !completed || !w.find(c.m, accesses, before) {
+		return ev, ev.Kind != runtime.EventBudget, nil
+	}
+	if w.unit.After {
+		if ev.Kind != runtime.EventBudget {
+			w.behind, c.running = &ev, running
+		}
+		return runtime.Event{Kind: runtime.EventWatch, Addr: c.PC()}, true, nil
+	}
+	w.passed, w.pass, c.running = pc, true, running
+	return runtime.Event{Kind: runtime.EventWatch, Addr: pc}, true, c.undo(accesses, state)
+}
+
+// undo takes back what an instruction did.
+func (c *CPU) undo(accesses []unicorn.MemoryAccess, state machine.State) error {
+	for _, a := range slices.Backward(accesses) {
+		if a.Write != 0 {
+			copy(c.m.memory.chunks[a.Addr/chunkSize][a.Addr%chunkSize:], a.Old[:min(int(a.Size), len(a.Old))])
+		}
+	}
+	current, err := c.engine.Context()
+	if err != nil {
+		return err
+	}
+	copy(current, c.watch.saved)
+	copy(c.state, state)
+	c.core.loaded, c.core.changed, c.wide.loaded, c.wide.changed = true, false, false, false
+	return c.engine.SetContext()
+}
+
+// find notes which of the watched data were accessed, and reports whether any
+// were.
+func (w *watch) find(m *Machine, accesses []unicorn.MemoryAccess, before []uint64) bool {
+	w.hits = w.hits[:0]
+	var after []uint64
+	for i, one := range w.list {
+		p := m.memory.pages[one.Addr&^pageMask]
+		if p == nil {
+			continue
+		}
+		physical := one
+		physical.Addr = p.physical + one.Addr&pageMask
+		hit := runtime.Watched{Index: i}
+		for _, a := range accesses {
+			kind := machine.WatchRead << a.Write
+			if one.Kind&kind == 0 || !physical.Holds(a.Addr, int(a.Size)) {
+				continue
+			}
+			if hit.Kind == 0 {
+				hit.Addr, hit.Size = one.Addr+a.Addr-physical.Addr, int(a.Size)
+			}
+			hit.Kind |= kind
+		}
+		if hit.Kind == 0 {
+			continue
+		}
+		if after == nil {
+			after = m.contents(w.list)
+		}
+		hit.Old, hit.New = before[i], after[i]
+		w.hits = append(w.hits, hit)
+	}
+	return len(w.hits) > 0
+}
+
+// reports notes an access that the host is about to make for the program, and
+// says whether it is watched. src is what is written.
+func (w *watch) reports(m *Machine, addr uint64, size int, kind machine.WatchKind, src []byte) bool {
+	if w.open {
+		return false
+	}
+	w.hits = w.hits[:0]
+	for i, one := range w.list {
+		if one.Kind&kind == 0 || !one.Holds(addr, size) {
+			continue
+		}
+		old := m.number(one)
+		w.hits = append(w.hits, runtime.Watched{Index: i, Kind: kind, Addr: addr, Size: size, Old: old, New: m.replaced(one, addr, src)})
+	}
+	return len(w.hits) > 0
+}
+
+// replaced returns the value of watched data when src will have been written.
+func (m *Machine) replaced(w machine.Watch, addr uint64, src []byte) uint64 {
+	var b [8]byte
+	if w.Len > len(b) || m.Read(b[:w.Len], w.Addr) != nil {
+		return 0
+	}
+	for i := range b[:w.Len] {
+		if at := w.Addr + uint64(i) - addr; at < uint64(len(src)) {
+			b[i] = src[at]
+		}
+	}
+	return m.fromBytes(b[:w.Len])
+}
+
+// contents returns the values of watched data.
+func (m *Machine) contents(list []machine.Watch) []uint64 {
+	values := make([]uint64, len(list))
+	for i, one := range list {
+		values[i] = m.number(one)
+	}
+	return values
+}
+
+// number returns watched data of up to 8 bytes as a number; 0 where there is no
+// such.
+func (m *Machine) number(w machine.Watch) uint64 { return m.replaced(w, 0, nil) }
+
+// fromBytes makes a number of up to 8 bytes in the guest's order.
+func (m *Machine) fromBytes(b []byte) (v uint64) {
+	for i := range b {
+		if m.Order == binary.ByteOrder(binary.BigEndian) {
+			v = v<<8 | uint64(b[i])
+		} else {
+			v |= uint64(b[i]) << (8 * i)
+		}
+	}
+	return v
+}
+
+// reported reports whether the last EventWatch has left something to do.
+func (w *watch) reported() bool { return w.pass || w.behind != nil }
+
+// watchFirst does what the last EventWatch has left to do. left is false where
+// that is an event.
+func (c *CPU) watchFirst() (ev runtime.Event, left bool, err error) {
+	w := &c.watch
+	if w.behind != nil {
+		ev, w.behind = *w.behind, nil
+		c.running = c.running && ev.Kind != runtime.EventReturned
+		return ev, false, nil
+	}
+	pass := w.pass && w.passed == c.PC()
+	w.pass = false
+	if !pass {
+		return ev, true, nil
+	}
+	ev, err = c.alone()
+	return ev, err == nil && ev.Kind == runtime.EventBudget, err
+}

@@ -1,0 +1,304 @@
+package runtime
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"xol/classify"
+	"xol/machine"
+)
+
+// Watcher is a Machine whose CPUs report accesses to data.
+type Watcher interface {
+	Machine
+	// Watch has a CPU report accesses to the watched data by an EventWatch, in
+	// place of what it watched before. The event comes where the ISA's debug
+	// facility has it: behind the instruction, or in front of it; then the
+	// instruction is executed when the CPU runs on, and not reported again.
+	Watch(cpu int, list []machine.Watch) error
+	// Watched returns what the last EventWatch of a CPU is about. It is valid
+	// until the CPU runs on.
+	Watched(cpu int) []Watched
+}
+
+// Watched is an access to watched data.
+type Watched struct {
+	Index int // in the list that is watched
+	Kind  machine.WatchKind
+	Addr  uint64 // of the access
+	Size  int    // of the access, in bytes
+	// Old and New are the watched data before and behind the instruction, as a
+	// number; 0 where they are longer than 8 bytes.
+	Old, New uint64
+}
+
+// WatchProbe is a watchpoint: its handler runs when data are accessed. The fields
+// must not be changed while it is registered.
+//
+// What can be watched is what the debug facility of the ISA can watch, and how
+// many watchpoints a CPU has. The facility itself is the machine's: one that runs
+// on an engine without debug registers has to do by other means what they would.
+// What handlers and the runtime itself access is not watched.
+type WatchProbe struct {
+	Addr uint64
+	Len  int // bytes: 1 to 8, or what the ISA can
+	Kind machine.WatchKind
+	// CPUs are those that watch; all where it is empty.
+	CPUs []int
+	// Priority decides who keeps a slot where there are not enough: a more
+	// demanding probe takes that of a less demanding one, whose Relinquished is
+	// called. It gets one again when one is free.
+	Priority     int
+	Relinquished func(p *WatchProbe)
+	Handler      func(c *WatchContext)
+	// Disabled registers the probe without arming it.
+	Disabled bool
+
+	registered, enabled, active bool
+	hits, missed                uint64
+}
+
+// WatchContext is what the handler of a WatchProbe is called with. The
+// instruction pointer is the one that the ISA shows: behind the access on amd64,
+// of the instruction that has not been executed yet elsewhere.
+type WatchContext struct {
+	Probe *WatchProbe
+	CPU   int
+	Regs  Regs
+	Watched
+}
+
+// watches are the watchpoints of a runtime.
+type watches struct {
+	probes []*WatchProbe   // in the order of registration
+	slots  [][]*WatchProbe // of the CPUs; those in use
+}
+
+var (
+	ruleNoWatch = classify.Rule{ID: "runtime/no-watch", Errno: classify.EOPNOTSUPP,
+		Reason: "the machine does not report accesses to data"}
+	ruleWatchKind = classify.Rule{ID: "runtime/watch-kind", Errno: classify.EINVAL,
+		Reason: "a watchpoint is for reads, writes or both, of at least a byte, on CPUs that there are"}
+	ruleWatchSlots = classify.Rule{ID: "runtime/watch-slots", Errno: classify.ENOSPC,
+		Reason: "all slots for watchpoints of a CPU are taken by others at least as demanding",
+		Remedy: "unregister one, or give this one a higher Priority"}
+)
+
+// RegisterWatch registers a watchpoint. It returns a *RegisterError, with ENOSPC
+// where a CPU has no slot left.
+func (r *Runtime) RegisterWatch(p *WatchProbe) error {
+	if p.registered {
+		return refuseWatch(p, &ruleRegistered, nil)
+	}
+	if err := r.checkWatch(p); err != nil {
+		return err
+	}
+	p.hits, p.missed = 0, 0
+	if !p.Disabled {
+		if err := r.takeSlots(p); err != nil {
+			return err
+		}
+	}
+	p.registered, p.enabled = true, !p.Disabled
+	r.watches.probes = append(r.watches.probes, p)
+	return nil
+}
+
+func (r *Runtime) checkWatch(p *WatchProbe) error {
+	if _, ok := r.m.(Watcher); !ok {
+		return refuseWatch(p, &ruleNoWatch, nil)
+	}
+	bad := func(cpu int) bool { return cpu < 0 || cpu >= len(r.cpus) }
+	if p.Kind == 0 || p.Kind > machine.WatchAccess || p.Len < 1 || slices.ContainsFunc(p.CPUs, bad) {
+		return refuseWatch(p, &ruleWatchKind, nil)
+	}
+	if rule := r.isa.CheckWatch(p.watch()); rule != nil {
+		return refuseWatch(p, rule, nil)
+	}
+	return nil
+}
+
+// UnregisterWatch takes a watchpoint away. Others that had to relinquish their
+// slots may get them back.
+func (r *Runtime) UnregisterWatch(p *WatchProbe) error {
+	if !p.registered {
+		return refuseWatch(p, &ruleUnregistered, nil)
+	}
+	p.registered, p.enabled = false, false
+	r.watches.probes = deleteFrom(r.watches.probes, p)
+	return r.giveSlotsBack(p)
+}
+
+// EnableWatch has a watchpoint that is disabled watch again. It returns a
+// *RegisterError where there is no slot left.
+func (r *Runtime) EnableWatch(p *WatchProbe) error {
+	if !p.registered {
+		return refuseWatch(p, &ruleUnregistered, nil)
+	}
+	if p.enabled {
+		return nil
+	}
+	if err := r.takeSlots(p); err != nil {
+		return err
+	}
+	p.enabled = true
+	return nil
+}
+
+// DisableWatch has it watch no longer, and frees its slots.
+func (r *Runtime) DisableWatch(p *WatchProbe) error {
+	if !p.registered {
+		return refuseWatch(p, &ruleUnregistered, nil)
+	}
+	p.enabled = false
+	return r.giveSlotsBack(p)
+}
+
+// Watching reports whether the probe has its slots.
+func (p *WatchProbe) Watching() bool { return p.active }
+
+// Hits returns how often the handler was called.
+func (p *WatchProbe) Hits() uint64 { return p.hits }
+
+// Nmissed returns how often it was not, because another handler was going on.
+func (p *WatchProbe) Nmissed() uint64 { return p.missed }
+
+func (p *WatchProbe) watch() machine.Watch {
+	return machine.Watch{Addr: p.Addr, Len: p.Len, Kind: p.Kind}
+}
+
+// cpusOf returns the CPUs that a probe is for.
+func (r *Runtime) cpusOf(p *WatchProbe) []int {
+	if len(p.CPUs) > 0 {
+		return slices.Compact(slices.Sorted(slices.Values(p.CPUs)))
+	}
+	all := make([]int, len(r.cpus))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// takeSlots gives the probe a slot of each of its CPUs, or none.
+func (r *Runtime) takeSlots(p *WatchProbe) error {
+	w := &r.watches
+	if w.slots == nil {
+		w.slots = make([][]*WatchProbe, len(r.cpus))
+	}
+	cpus := r.cpusOf(p)
+	var victims []*WatchProbe
+	for _, cpu := range cpus {
+		held := slices.DeleteFunc(slices.Clone(w.slots[cpu]), func(q *WatchProbe) bool { return slices.Contains(victims, q) })
+		if len(held) < r.isa.WatchUnit().Slots {
+			continue
+		}
+		least := slices.MinFunc(held, func(a, b *WatchProbe) int { return cmp.Compare(a.Priority, b.Priority) })
+		if least.Priority >= p.Priority {
+			return refuseWatch(p, &ruleWatchSlots, nil)
+		}
+		victims = append(victims, least)
+	}
+	for _, q := range victims {
+		r.dropSlots(q)
+	}
+	for _, cpu := range cpus {
+		w.slots[cpu] = append(w.slots[cpu], p)
+	}
+	p.active = true
+	if err := r.program(); err != nil {
+		r.dropSlots(p)
+		return refuseWatch(p, &ruleNoWatch, err)
+	}
+	for _, q := range victims {
+		if q.Relinquished != nil {
+			q.Relinquished(q)
+		}
+	}
+	return nil
+}
+
+func (r *Runtime) dropSlots(p *WatchProbe) {
+	for cpu, held := range r.watches.slots {
+		r.watches.slots[cpu] = deleteFrom(held, p)
+	}
+	p.active = false
+}
+
+// giveSlotsBack frees the probe's slots, for those that wait for one: the most
+// demanding first.
+func (r *Runtime) giveSlotsBack(p *WatchProbe) error {
+	if !p.active {
+		return nil
+	}
+	r.dropSlots(p)
+	waiting := slices.DeleteFunc(slices.Clone(r.watches.probes), func(q *WatchProbe) bool { return q.active || !q.enabled })
+	slices.SortStableFunc(waiting, func(a, b *WatchProbe) int { return cmp.Compare(b.Priority, a.Priority) })
+	for _, q := range waiting {
+		_ = r.takeSlots(q) // it waits on where there is none
+	}
+	return r.program()
+}
+
+// program shows the CPUs what to watch.
+func (r *Runtime) program() error {
+	m := r.m.(Watcher)
+	for cpu, held := range r.watches.slots {
+		list := make([]machine.Watch, len(held))
+		for i, p := range held {
+			list[i] = p.watch()
+		}
+		if err := m.Watch(cpu, list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// accessed handles an EventWatch.
+func (r *Runtime) accessed(cpu int, ev Event) error {
+	held := slices.Clone(r.watches.slots[cpu])
+	regs := r.m.CPU(cpu)
+	ip := r.originalIP(ev.Addr)
+	busy := r.depth > 0 || !r.armed
+	for _, hit := range slices.Clone(r.m.(Watcher).Watched(cpu)) {
+		p := held[hit.Index]
+		if busy {
+			p.missed++
+			continue
+		}
+		if !p.active {
+			continue
+		}
+		p.hits++
+		if p.Handler == nil {
+			continue
+		}
+		c := WatchContext{Probe: p, CPU: cpu, Watched: hit, Regs: Regs{r: r, number: cpu, cpu: regs, ip: ip}}
+		p.Handler(&c)
+		if c.Regs.moved && ip == ev.Addr {
+			regs.SetReg(r.file.PC, c.Regs.ip)
+		}
+	}
+	return nil
+}
+
+// originalIP returns the address in the program that stands for one in a copy or
+// detour buffer: that of the instruction that is next.
+func (r *Runtime) originalIP(pc uint64) uint64 {
+	s := r.slots.owner(pc)
+	switch {
+	case s == nil:
+		return pc
+	case !r.isa.WatchUnit().After:
+	case s.step.holds(pc) && pc != s.step.addr, s.boosted.holds(pc) && pc != s.boosted.addr:
+		return s.inst.Next()
+	}
+	return r.originalOf(s, pc)
+}
+
+// refuseWatch returns the error that rule forbids p.
+func refuseWatch(p *WatchProbe, rule *classify.Rule, cause error) error {
+	place := fmt.Sprintf("%v of %d bytes at %#x", p.Kind, p.Len, p.Addr)
+	return &RegisterError{Place: place, Addr: p.Addr, Errno: cmp.Or(rule.Errno, classify.EINVAL), Rule: rule, Err: cause}
+}

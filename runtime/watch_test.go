@@ -1,0 +1,267 @@
+//go:build unicorn
+
+package runtime_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"xol/arch"
+	"xol/classify"
+	"xol/internal/guest"
+	"xol/machine"
+	"xol/runtime"
+)
+
+func eachProgram(t *testing.T, f func(t *testing.T, isa, level string)) {
+	for _, isa := range arch.Names() {
+		for _, level := range []string{"0", "2"} {
+			t.Run(isa+" -O"+level, func(t *testing.T) { f(t, isa, level) })
+		}
+	}
+}
+
+// TestWatchWrites watches a counter that the program increments atomically. The
+// handler comes behind each write on amd64, in front of it elsewhere.
+func TestWatchWrites(t *testing.T) {
+	const sum, times = bufferAddr + 0x100, 20
+	eachProgram(t, func(t *testing.T, isa, level string) {
+		p := open(t, isa, level, guest.Options{Exact: true}, runtime.Options{})
+		after := p.m.ISA.WatchUnit().After
+		if err := p.m.WriteWord(sum, 1000); err != nil {
+			t.Fatal(err)
+		}
+		n := uint64(1000)
+		w := &runtime.WatchProbe{Addr: sum, Len: 8, Kind: machine.WatchWrite}
+		w.Handler = func(c *runtime.WatchContext) {
+			now, err := p.m.ReadWord(sum)
+			if err != nil {
+				t.Error(err)
+			}
+			want := n
+			if after {
+				want++
+			}
+			if c.Old != n || c.New != n+1 || now != want || c.Addr != sum || c.Size != 8 || c.Kind&machine.WatchWrite == 0 {
+				t.Errorf("%+v, memory %d; want %d", c.Watched, now, n)
+			}
+			n++
+		}
+		if err := p.RegisterWatch(w); err != nil {
+			t.Fatal(err)
+		}
+		f, err := p.p.Function("add_many")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := p.Call(0, f, sum, times); err != nil || got != times {
+			t.Fatalf("%d, %v", got, err)
+		}
+		if w.Hits() != times || n != 1000+times {
+			t.Errorf("%d hits, want %d", w.Hits(), times)
+		}
+		if err := p.UnregisterWatch(w); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Call(0, f, sum, times); err != nil || w.Hits() != times {
+			t.Errorf("%d hits without the watchpoint, %v", w.Hits(), err)
+		}
+	})
+}
+
+// TestWatchBytes watches one byte of data that are read one by one, with and
+// without probes on all instructions: what the handler sees is the same.
+func TestWatchBytes(t *testing.T) {
+	const at = 77
+	modes := []runtime.Options{
+		{NoOptimize: true, NoBoost: true}, {NoOptimize: true}, {Pass: 100},
+	}
+	for _, isa := range arch.Names() {
+		t.Run(isa, func(t *testing.T) {
+			want := watchByte(t, isa, "2", at, runtime.Options{}, false)
+			if len(want) != 1 {
+				t.Fatalf("read at %#x, want once", want)
+			}
+			for i, opt := range modes {
+				if got := watchByte(t, isa, "2", at, opt, true); !slices.Equal(got, want) {
+					t.Errorf("mode %d: read at %#x, want %#x", i, got, want)
+				}
+			}
+		})
+	}
+}
+
+// watchByte returns the instruction pointers of the reads of a byte.
+func watchByte(t *testing.T, isa, level string, at uint64, opt runtime.Options, probed bool) (ips []uint64) {
+	t.Helper()
+	p := open(t, isa, level, guest.Options{Exact: true}, opt)
+	data := make([]byte, 200)
+	for i := range data {
+		data[i] = byte(i * 3)
+	}
+	if err := p.m.Write(bufferAddr, data); err != nil {
+		t.Fatal(err)
+	}
+	if probed {
+		for _, inst := range instsOf(t, isa, level) {
+			_ = p.Register(&runtime.Probe{Addr: inst.addr}) // those that may be
+		}
+		if err := p.Settle(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &runtime.WatchProbe{Addr: bufferAddr + at, Len: 1, Kind: machine.WatchAccess}
+	w.Handler = func(c *runtime.WatchContext) {
+		if c.Old != uint64(data[at]) || c.New != c.Old || c.Kind != machine.WatchRead {
+			t.Errorf("%+v", c.Watched)
+		}
+		ips = append(ips, c.Regs.IP())
+	}
+	if err := p.RegisterWatch(w); err != nil {
+		t.Fatal(err)
+	}
+	f, err := p.p.Function("crc32")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Call(0, f, bufferAddr, uint64(len(data))); err != nil {
+		t.Fatal(err)
+	}
+	return ips
+}
+
+// TestWatchPrograms has all functions run with their stack and buffers watched.
+func TestWatchPrograms(t *testing.T) {
+	eachProgram(t, func(t *testing.T, isa, level string) {
+		p := open(t, isa, level, guest.Options{Exact: true}, runtime.Options{})
+		sp := p.m.CPUs[0].Reg(p.m.File.SP)
+		var probes []*runtime.WatchProbe
+		conv := p.m.ISA.Convention()
+		for _, addr := range []uint64{bufferAddr + 64, (sp - conv.RedZone - conv.Frame - 0x88) &^ 7} {
+			w := &runtime.WatchProbe{Addr: addr, Len: 8, Kind: machine.WatchAccess}
+			if err := p.RegisterWatch(w); err != nil {
+				t.Fatal(err)
+			}
+			probes = append(probes, w)
+		}
+		p.callAll(t, 1)
+		for _, w := range probes {
+			if w.Hits() == 0 {
+				t.Errorf("%#x: no hits", w.Addr)
+			}
+		}
+	})
+}
+
+// TestWatchCPUs has four CPUs increment one counter, and two of them watch it.
+func TestWatchCPUs(t *testing.T) {
+	const sum, times = bufferAddr + 0x100, 10
+	for _, isa := range arch.Names() {
+		t.Run(isa, func(t *testing.T) {
+			p := open(t, isa, "2", guest.Options{Exact: true, CPUs: 4, Turn: 7}, runtime.Options{})
+			var hits [4]int
+			w := &runtime.WatchProbe{Addr: sum, Len: 4, Kind: machine.WatchWrite, CPUs: []int{1, 3, 1}}
+			w.Handler = func(c *runtime.WatchContext) { hits[c.CPU]++ }
+			if err := p.RegisterWatch(w); err != nil {
+				t.Fatal(err)
+			}
+			f, err := p.p.Function("add_many")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for cpu := range p.m.CPUs {
+				if err := p.Start(cpu, f, sum, times); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := p.Run(1_000_000); err != nil {
+				t.Fatal(err)
+			}
+			got, err := p.m.ReadWord(sum)
+			if err != nil || got != 4*times {
+				t.Errorf("%d, %v", got, err)
+			}
+			// A store that fails and is tried again may count twice.
+			if hits[0]+hits[2] != 0 || hits[1] < times || hits[3] < times || isa == "amd64" && hits[1]+hits[3] != 2*times {
+				t.Errorf("hits %v", hits)
+			}
+		})
+	}
+}
+
+// TestWatchSlots takes all slots, and then some.
+func TestWatchSlots(t *testing.T) {
+	want := map[string]int{"amd64": 4, "arm64": 4, "ppc64": 2, "ppc64le": 2}
+	for _, isa := range arch.Names() {
+		t.Run(isa, func(t *testing.T) {
+			p := open(t, isa, "2", guest.Options{Exact: true, CPUs: 2}, runtime.Options{})
+			var log []string
+			probe := func(i, priority int) *runtime.WatchProbe {
+				return &runtime.WatchProbe{
+					Addr: bufferAddr + uint64(8*i), Len: 8, Kind: machine.WatchWrite, Priority: priority, CPUs: []int{1},
+					Relinquished: func(w *runtime.WatchProbe) { log = append(log, fmt.Sprint(i)) },
+				}
+			}
+			var all []*runtime.WatchProbe
+			for i := range want[isa] {
+				all = append(all, probe(i, i))
+				if err := p.RegisterWatch(all[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			late := probe(90, 0)
+			if err := p.RegisterWatch(late); !errors.Is(err, classify.ENOSPC) {
+				t.Errorf("without a slot: %v", err)
+			}
+			late.CPUs = []int{0}
+			if err := p.RegisterWatch(late); err != nil {
+				t.Errorf("on another CPU: %v", err)
+			}
+			demanding := probe(91, 10)
+			demanding.CPUs = nil
+			if err := p.RegisterWatch(demanding); err != nil || all[0].Watching() || !all[1].Watching() || !late.Watching() {
+				t.Errorf("a more demanding one: %v", err)
+			}
+			if !slices.Equal(log, []string{"0"}) {
+				t.Errorf("relinquished: %v", log)
+			}
+			if err := p.DisableWatch(demanding); err != nil || !all[0].Watching() {
+				t.Errorf("the slot is not given back: %v", err)
+			}
+			if err := p.EnableWatch(demanding); err != nil || all[0].Watching() || !demanding.Watching() {
+				t.Errorf("the slot is not taken again: %v", err)
+			}
+			for _, w := range append(all, demanding, late) {
+				if err := p.UnregisterWatch(w); err != nil || w.Watching() {
+					t.Error(err)
+				}
+			}
+			if err := p.UnregisterWatch(late); !errors.Is(err, classify.EINVAL) {
+				t.Errorf("unregistered twice: %v", err)
+			}
+		})
+	}
+}
+
+func TestWatchRefused(t *testing.T) {
+	p := open(t, "amd64", "2", guest.Options{Exact: true}, runtime.Options{})
+	for name, w := range map[string]*runtime.WatchProbe{
+		"no kind":     {Addr: bufferAddr, Len: 8},
+		"no bytes":    {Addr: bufferAddr, Kind: machine.WatchWrite},
+		"no such CPU": {Addr: bufferAddr, Len: 8, Kind: machine.WatchWrite, CPUs: []int{1}},
+		"reads":       {Addr: bufferAddr, Len: 8, Kind: machine.WatchRead},
+		"misaligned":  {Addr: bufferAddr + 4, Len: 8, Kind: machine.WatchWrite},
+	} {
+		var refused *runtime.RegisterError
+		if err := p.RegisterWatch(w); !errors.As(err, &refused) || !errors.Is(err, classify.EINVAL) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	fast := open(t, "amd64", "2", guest.Options{}, runtime.Options{})
+	err := fast.RegisterWatch(&runtime.WatchProbe{Addr: bufferAddr, Len: 8, Kind: machine.WatchWrite})
+	if !errors.Is(err, guest.ErrWatch) {
+		t.Errorf("a machine that is not exact: %v", err)
+	}
+}
