@@ -15,7 +15,7 @@ var handlerCases = []lifeCase{
 	{name: "handler reads and writes memory", run: handlerMemory},
 	{name: "handler registers a probe", run: registerInHandler},
 	{name: "handler unregisters its probe", run: unregisterInHandler},
-	{name: "handler unregisters its probe, and the slot is wanted", run: unregisterAndSettle},
+	{name: "handler unregisters its probe, the slot is wanted", run: unregisterAndSettle},
 	{name: "handler behind unregisters its probe", run: unregisterInPost},
 	{name: "handler disables its probe", run: disableInHandler},
 	{name: "counter in the guest", run: counter},

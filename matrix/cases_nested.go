@@ -15,6 +15,7 @@ var nestedCases = []lifeCase{
 	{name: "hit in a handler behind", run: hitInPost},
 	{name: "hit in a handler runs no handlers", run: hitRunsNone},
 	{name: "hit in a hit, by an interrupt anywhere", run: hitInHit, exact: true},
+	{name: "hit in a hit of the same probe", run: hitInSameHit, exact: true},
 	{name: "hit in REENTER", run: hitInReenter, except: not(Emulated, "an emulated instruction takes no time, so that nothing can happen meanwhile")},
 	{name: "the handler's registers are kept in a call", run: callKeepsRegisters},
 	{name: "breakpoint of somebody else: notifiers", run: foreignNotified},
@@ -126,7 +127,7 @@ func hitInHit(l *lab) {
 	const boundaries = 200
 	boundary := 0
 	for ; boundary < boundaries && l.err == nil; boundary++ {
-		if !l.interruptAt(boundary) {
+		if !l.interruptAt(boundary, "interrupt", plain, scratch) {
 			break
 		}
 	}
@@ -140,9 +141,29 @@ func hitInHit(l *lab) {
 	equal(l, "interrupts inside a hit", inner.Nmissed() > 0, stepped)
 }
 
-// interruptAt calls the subject's function, interrupts it when some instructions
-// have run and lets it finish. It reports whether it was still running.
-func (l *lab) interruptAt(boundary int) bool {
+// hitInSameHit is hitInHit, and the interrupt calls the function that it
+// interrupts.
+func hitInSameHit(l *lab) {
+	s := l.subject()
+	k := plain
+	if l.mode == Emulated {
+		k = transfer
+	}
+	p := l.register(s, &runtime.Probe{})
+	l.ready(s.function, 1, 2)
+	boundary := uint64(0)
+	for l.err == nil && l.interruptAt(int(boundary), s.function, k, 3, 4) {
+		boundary++
+	}
+	equal(l, "hits and missed ones", l.r.Hits(p)+p.Nmissed(), 2+2*boundary)
+	stepped := l.mode == SteppedBreakpoint || l.mode == SteppedTrap
+	equal(l, "hits inside a hit", p.Nmissed() > 0, stepped)
+}
+
+// interruptAt calls the subject's function, has another function of kind k, whose
+// probe is ready, interrupt it when some instructions have run, and lets it
+// finish. It reports whether it was still running.
+func (l *lab) interruptAt(boundary int, function string, k kind, args ...uint64) bool {
 	s := l.subject()
 	l.must(l.r.Start(0, l.function(s.function), 1, 2))
 	for range boundary {
@@ -154,7 +175,7 @@ func (l *lab) interruptAt(boundary int) bool {
 	}
 	before := l.log
 	l.log = nil
-	l.must(l.r.Interrupt(0, l.function("interrupt"), scratch))
+	l.must(l.r.Interrupt(0, l.function(function), args...))
 	during := l.log
 	l.log = before
 	l.must(l.r.Run(stepsAtMost))
@@ -162,12 +183,12 @@ func (l *lab) interruptAt(boundary int) bool {
 	if len(before) > 0 && strings.Contains(before[len(before)-1], "ss") {
 		l.states(l.one(plain))
 		l.log = during
-		l.states(l.missed("interrupt", "ss", plain))
+		l.states(l.missed(function, "ss", k))
 		return true
 	}
 	l.states(l.one(plain))
 	l.log = during
-	l.states(l.hit("interrupt", plain))
+	l.states(l.hit(function, k))
 	return true
 }
 

@@ -12,6 +12,7 @@ import (
 
 var registrationCases = []lifeCase{
 	{name: "register, hit, unregister", run: registerHitUnregister},
+	{name: "register, hit, unregister, as in a kernel", run: registerHitUnregister, options: asKernel},
 	{name: "register disabled", run: registerDisabled},
 	{name: "disable and enable", run: disableEnable},
 	{name: "symbol and offset", run: symbolAndOffset},
@@ -50,6 +51,8 @@ func registerHitUnregister(l *lab) {
 	l.states()
 	equal(l, "Hits", l.r.Hits(p), 3)
 }
+
+func asKernel(_ *lab, opt *runtime.Options) { opt.Kernel = true }
 
 func registerDisabled(l *lab) {
 	s := l.subject()

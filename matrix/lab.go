@@ -32,6 +32,7 @@ type lab struct {
 	r       *runtime.Runtime
 	image   *runtime.Image
 	img     *image.Image
+	kernel  bool
 	names   map[uint64]string // of probed addresses
 	log     []string          // states since they were looked at
 	err     error
@@ -87,6 +88,7 @@ func openLab(c *lifeCase, target string, mode Mode) (l *lab, err error) {
 	if c.options != nil {
 		c.options(l, &opt)
 	}
+	l.kernel = opt.Kernel
 	if l.r, err = runtime.New(l.m, l.isa, opt); err != nil {
 		return l, err
 	}
@@ -256,7 +258,7 @@ func (l *lab) text(s spot) string {
 
 // breaks reports whether a breakpoint stands at a spot.
 func (l *lab) breaks(s spot) bool {
-	return strings.HasPrefix(l.text(s), fmt.Sprintf("%x", l.isa.Breakpoint(false)))
+	return strings.HasPrefix(l.text(s), fmt.Sprintf("%x", l.isa.Breakpoint(l.kernel)))
 }
 
 func (l *lab) observe(t runtime.Transition) {
