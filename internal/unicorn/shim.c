@@ -1,6 +1,9 @@
 //go:build unicorn
 
 #include "shim.h"
+#ifdef __GLIBC__ // which the headers there tell
+#include <malloc.h>
+#endif
 #include "_cgo_export.h"
 
 // Lets the host deal with a breakpoint while the run goes on.
@@ -68,12 +71,23 @@ static uc_err add_hooks(uc_engine *uc, int arch, struct xol_stop *stop,
 	return err;
 }
 
+// An engine takes half a megabyte for its table of translations, and leaves some
+// bytes of others for good when it closes. On glibc's heap those keep the next
+// engine from using the room again: it has to be mapped.
+static void keep_off_heap(void)
+{
+#ifdef __GLIBC__
+	mallopt(M_MMAP_THRESHOLD, 256 << 10);
+#endif
+}
+
 uc_err xol_open(int arch, int mode, int cpu_model, uint32_t buffer_size, uint64_t exit_address,
 		uint64_t exit_physical, struct xol_stop *stop, uintptr_t handle, uc_engine **out)
 {
 	uc_engine *uc;
 	uc_err err;
 
+	keep_off_heap();
 	err = uc_open(arch, mode, &uc);
 	if (err)
 		return err;
