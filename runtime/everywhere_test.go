@@ -176,6 +176,7 @@ func newEverywhere(t *testing.T, isa, level string, mode *mode, seed uint64, cpu
 // judged is where an instruction is, and whether there may be a jump.
 type judged struct {
 	addr uint64
+	size uint8
 	optcheck.Verdict
 }
 
@@ -197,7 +198,7 @@ func instsOf(t testing.TB, isa, level string) (insts []judged) {
 			t.Fatal(res.Err)
 		}
 		for i := range res.Insts {
-			insts = append(insts, judged{res.Insts[i].Addr, res.Optimize[i]})
+			insts = append(insts, judged{res.Insts[i].Addr, res.Insts[i].Len, res.Optimize[i]})
 		}
 	}
 	return insts

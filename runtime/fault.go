@@ -97,12 +97,13 @@ func (r *Runtime) fixup(addr uint64) (uint64, bool) {
 // originalOf returns the address of the instruction that the code at pc, in a
 // copy or detour buffer of s, stands for.
 func (r *Runtime) originalOf(s *site, pc uint64) uint64 {
-	if !s.jump.detour.holds(pc) || pc < s.jump.moved {
+	b := s.jump.at(pc)
+	if b == nil || pc < b.moved {
 		return s.addr
 	}
 	addr := s.addr
-	for _, step := range s.jump.steps {
-		if pc >= s.jump.moved+uint64(step.moved) {
+	for _, step := range b.steps {
+		if pc >= b.moved+uint64(step.moved) {
 			addr = s.addr + uint64(step.original)
 		}
 	}

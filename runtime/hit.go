@@ -244,7 +244,7 @@ func (r *Runtime) executeHit(cpu int, s *site, again bool) error {
 func (s *site) wayBack() (w Way, pc uint64) {
 	switch {
 	case s.jump.hits == patch.HitDetour && s.jump.detour.size != 0:
-		return WayDetour, s.jump.moved
+		return WayDetour, s.jump.detour.moved
 	case s.boost == boostReady && !s.hasPost() && !s.gone:
 		return WayBoost, s.boosted.addr
 	}
@@ -337,8 +337,8 @@ func (r *Runtime) jumped(cpu int) error {
 	s := r.sites[regs.Reg(r.convention.Args[0])]
 	frame := regs.Reg(r.convention.Args[1])
 	regs.SetReg(r.file.PC, r.stubs.behindCall)
-	if s == nil {
-		return nil // unregistered while this CPU was in the buffer
+	if s == nil || !s.armed {
+		return nil // unregistered or disarmed while this CPU was in the buffer
 	}
 	if r.cpus[cpu].current.status != Idle {
 		r.miss(cpu, s, true)

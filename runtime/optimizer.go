@@ -188,15 +188,15 @@ func (o *optimizer) finish(r *Runtime, s *site) {
 		return
 	}
 	s.jump.stage = jumpNone
-	o.discard(s, &s.jump.detour)
+	o.discard(s)
 	o.considerOne(r, s)
 }
 
-// discard has a piece released once nobody is in it.
-func (o *optimizer) discard(s *site, p *piece) {
-	if p.size != 0 {
-		o.garbage = append(o.garbage, garbage{site: s, pieces: []piece{*p}})
-		*p = piece{}
+// discard has the detour buffer of a site released once nobody is in it.
+func (o *optimizer) discard(s *site) {
+	if b := s.jump.detour; b.size != 0 {
+		o.garbage = append(o.garbage, garbage{site: s, pieces: []piece{b.piece}})
+		s.jump.old, s.jump.detour = append(s.jump.old, b), buffer{}
 	}
 }
 
@@ -213,12 +213,13 @@ func (r *Runtime) toBreakpoint(s *site) {
 	case jumpUnoptimizing:
 		r.hurry(s)
 	case jumpOptimizing:
-		head := len(r.isa.Breakpoint(r.opt.Kernel))
-		_ = r.m.Write(s.addr+uint64(head), s.original[head:])
+		breakpoint := r.isa.Breakpoint(r.opt.Kernel) // the jump may stand already
+		_ = r.m.Write(s.addr, breakpoint)
+		_ = r.m.Write(s.addr+uint64(len(breakpoint)), s.original[len(breakpoint):])
 		s.jump.hits = patch.HitSlot
 	}
 	s.jump.stage, s.jump.plan = jumpNone, nil
-	r.optimizer.discard(s, &s.jump.detour)
+	r.optimizer.discard(s)
 }
 
 // hurry carries out what is left of a plan, without waiting: what waits are the
@@ -264,8 +265,7 @@ func (r *Runtime) makeDetour(s *site) error {
 		r.release(p)
 		return err
 	}
-	s.jump.detour, s.jump.moved = p, p.addr+uint64(plan.Parts.Moved)
-	s.jump.steps = appendSteps(s.jump.steps[:0], &plan.Relocation)
+	s.jump.detour = buffer{piece: p, moved: p.addr + uint64(plan.Parts.Moved), steps: movedSteps(&plan.Relocation)}
 	return nil
 }
 
@@ -292,11 +292,12 @@ func several(p *detour.Plan) bool {
 // instructions and of the original ones.
 type movedStep struct{ moved, original uint16 }
 
-func appendSteps(dst []movedStep, p *relocate.Plan) []movedStep {
+func movedSteps(p *relocate.Plan) []movedStep {
+	steps := make([]movedStep, len(p.Steps))
 	for i := range p.Steps {
-		dst = append(dst, movedStep{p.Steps[i].Offset, uint16(p.Steps[i].Inst.Addr - p.From())})
+		steps[i] = movedStep{p.Steps[i].Offset, uint16(p.Steps[i].Inst.Addr - p.From())}
 	}
-	return dst
+	return steps
 }
 
 // prepareBoost makes the copy that jumps back, behind the first hit. There is
@@ -317,7 +318,7 @@ func (r *Runtime) prepareBoost(s *site) {
 // retire discards all that a site has.
 func (r *Runtime) retire(s *site) {
 	r.optimizer.garbage = append(r.optimizer.garbage,
-		garbage{site: s, pieces: []piece{s.step, s.boosted, s.jump.detour}, all: true})
+		garbage{site: s, pieces: []piece{s.step, s.boosted, s.jump.detour.piece}, all: true})
 }
 
 // collect releases what no CPU is in any more.
@@ -328,6 +329,8 @@ func (o *optimizer) collect(r *Runtime) {
 		}
 		for _, p := range g.pieces {
 			r.release(p)
+			old := &g.site.jump.old
+			*old = slices.DeleteFunc(*old, func(b buffer) bool { return b.addr == p.addr })
 		}
 		return true
 	})

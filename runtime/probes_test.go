@@ -42,6 +42,12 @@ func openFile(t testing.TB, isaName, path string, mopt guest.Options, opt runtim
 	if err != nil {
 		t.Fatal(err)
 	}
+	return openWith(t, isa, path, mopt, opt)
+}
+
+// openWith is openFile with an ISA of the caller's own.
+func openWith(t testing.TB, isa arch.ISA, path string, mopt guest.Options, opt runtime.Options) *program {
+	t.Helper()
 	mopt.ISA = isa
 	m, err := guest.Open(mopt)
 	if err != nil {

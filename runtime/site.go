@@ -41,14 +41,33 @@ const (
 // jumpState is where a site is on its way from breakpoint to jump and back.
 type jumpState struct {
 	stage  jumpStage
-	detour piece
-	moved  uint64 // address of the moved instructions
+	detour buffer
+	old    []buffer // that CPUs may still be in
 	hits   patch.Hits
 	plan   *patch.Plan
 	next   int // step of the plan
 	queued bool
 	failed bool // there can be no buffer
-	steps  []movedStep
+}
+
+// buffer is a detour buffer.
+type buffer struct {
+	piece
+	moved uint64 // address of the moved instructions
+	steps []movedStep
+}
+
+// at returns the buffer that holds addr; nil where none does.
+func (j *jumpState) at(addr uint64) *buffer {
+	if j.detour.holds(addr) {
+		return &j.detour
+	}
+	for i := range j.old {
+		if j.old[i].holds(addr) {
+			return &j.old[i]
+		}
+	}
+	return nil
 }
 
 type jumpStage uint8

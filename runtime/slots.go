@@ -151,7 +151,7 @@ func (a *allocator) owner(addr uint64) *site {
 		if s == nil {
 			continue
 		}
-		if s.step.holds(addr) || s.boosted.holds(addr) || s.jump.detour.holds(addr) {
+		if s.step.holds(addr) || s.boosted.holds(addr) || s.jump.at(addr) != nil {
 			return s
 		}
 		break
