@@ -27,7 +27,7 @@ func (r *Runtime) fault(cpu int, ev Event) error {
 		addr = r.originalOf(s, pc)
 	}
 	f := Fault{Addr: addr, Page: ev.Page, Access: ev.Access, InHandler: c.running != nil}
-	if s != nil && r.handleFault(cpu, s, &f) || c.running != nil && r.ask(cpu, c.running, &f) {
+	if s != nil && addr == s.addr && r.handleFault(cpu, s, &f) || c.running != nil && r.ask(cpu, c.running, &f) {
 		return r.retry(cpu, s, pc)
 	}
 	if r.failed != nil {
