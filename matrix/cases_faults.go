@@ -26,6 +26,7 @@ var faultCases = []lifeCase{
 	{name: "fault fixed by the exception table", run: faultFixed, except: not(Emulated, noTransfer)},
 	{name: "fault surfaces, registers intact", run: faultSurfaces, except: memoryTransfer},
 	{name: "fault of a copy of several instructions", run: faultPCRelative, except: not(Emulated, noTransfer)},
+	{name: "fault behind the probed instruction", run: faultBehind, except: not(Emulated, noTransfer)},
 	{name: "fault at another instruction", run: faultElsewhere},
 	{name: "fault in a handler's access", run: faultInHandler},
 	{name: "fault in a handler's access, handled", run: faultInHandlerHandled},
@@ -225,6 +226,34 @@ func faultPCRelative(l *lab) {
 		l.settle()
 		l.log = nil
 	}
+}
+
+// faultBehind: the next instruction faults, which may have been moved with the
+// probed one. It is not the probe's.
+func faultBehind(l *lab) {
+	asked := 0
+	l.register(l.at("late", "subject"), &runtime.Probe{
+		FaultHandler: func(*runtime.Context, *runtime.Fault) bool { asked++; return false },
+	})
+	l.setWord(scratch+8, 41)
+	l.ready("late", scratch, 5)
+	load := l.at("late", "load").addr
+	for range 2 {
+		_, err := l.r.Call(0, l.function("late"), nowhere, 5)
+		var fault *runtime.FaultError
+		if !errors.As(err, &fault) {
+			l.fail("late: %v, want a fault", err)
+			return
+		}
+		equal(l, "the fault", fault.Fault, runtime.Fault{Addr: load, Page: nowhere, Access: runtime.AccessRead})
+		equal(l, "the program counter", l.pc(), load)
+		equal(l, "argument 0", l.argument(0), nowhere)
+		equal(l, "argument 1", l.argument(1), 6)
+		l.states(l.hit("late", plain))
+		l.returns(47, "late", scratch, 5)
+		l.states(l.hit("late", plain))
+	}
+	equal(l, "calls of the fault handler", asked, 0)
 }
 
 // faultElsewhere: faults of instructions that are not probed are not the

@@ -104,6 +104,16 @@ function load
 	ret
 end load
 
+# *p + n + 1
+function late
+	mark	late, subject
+	inc	%rsi
+	mark	late, load
+	mov	8(%rdi), %rax
+	add	%rsi, %rax
+	ret
+end late
+
 # *p + 1; -14 where there is no memory
 function fixed
 	mark	fixed, load

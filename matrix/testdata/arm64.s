@@ -109,6 +109,16 @@ function load
 	ret
 end load
 
+# *p + n + 1
+function late
+	mark	late, subject
+	add	x1, x1, #1
+	mark	late, load
+	ldr	x0, [x0, #8]
+	add	x0, x0, x1
+	ret
+end late
+
 # *p + 1; -14 where there is no memory
 function fixed
 	mark	fixed, load

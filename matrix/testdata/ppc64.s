@@ -122,6 +122,16 @@ function load
 	blr
 end load
 
+# *p + n + 1
+function late
+	mark	late, subject
+	addi	4, 4, 1
+	mark	late, load
+	ld	3, 8(3)
+	add	3, 3, 4
+	blr
+end late
+
 # *p + 1; -14 where there is no memory
 function fixed
 	mark	fixed, load
