@@ -70,9 +70,6 @@ type ISA interface {
 	// TrampolinePrefix returns what stands in front of the return instruction
 	// that functions with return probes return to.
 	TrampolinePrefix() []byte
-	// CountCallback returns code that a detour buffer may call: it adds 1 to
-	// the 8-byte word that its first argument points to, atomically.
-	CountCallback() []byte
 	// FixStep repairs what inst, executed under the single-step exception, did
 	// otherwise than without.
 	FixStep(inst *decode.Inst, r machine.Registers, m machine.Memory) error

@@ -29,6 +29,11 @@ func TestBuffersOnTheCPU(t *testing.T) {
 	testBuffers(t, "amd64", openCPU)
 }
 
+func TestCountsOnTheCPU(t *testing.T) {
+	skipWithoutCPU(t)
+	testCounts(t, "amd64", openCPU)
+}
+
 func TestFramesOnTheCPU(t *testing.T) {
 	skipWithoutCPU(t)
 	testFrames(t, "amd64", openCPU)

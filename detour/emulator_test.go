@@ -34,6 +34,12 @@ func TestLibrariesInUnicorn(t *testing.T) {
 	}
 }
 
+func TestCountsInUnicorn(t *testing.T) {
+	for _, name := range arch.Names() {
+		testCounts(t, name, openUnicorn)
+	}
+}
+
 // TestLoopsInUnicorn runs a buffer whose region goes back to its start: to the
 // jump there, and not around in the buffer.
 func TestLoopsInUnicorn(t *testing.T) {

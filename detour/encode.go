@@ -43,6 +43,9 @@ type Template interface {
 	Call(code []byte, p *Plan, at uint64) []byte
 	// Restore appends what restores the registers.
 	Restore(code []byte, p *Plan) []byte
+	// Count appends what adds 1 to the word at Options.Count and changes nothing
+	// else, by way of less stack than Stack says.
+	Count(code []byte, p *Plan) []byte
 	// AppendJump appends the jump from one address to another.
 	AppendJump(code []byte, at, target uint64) ([]byte, error)
 }
@@ -59,8 +62,13 @@ func Start(t Template, p *Plan, insts []decode.Inst, opt Options) error {
 		return ErrShort
 	}
 	p.Options, p.Parts = opt, Parts{}
-	p.code = t.Restore(t.Save(p.code[:0], p), p)
-	least, most := t.CallSize(&p.Options)
+	var least, most int
+	if opt.Count != 0 {
+		p.code = t.Count(p.code[:0], p)
+	} else {
+		p.code = t.Restore(t.Save(p.code[:0], p), p)
+		least, most = t.CallSize(&p.Options)
+	}
 	fixed := len(p.code) + jump.Len
 	p.Min, p.Max = fixed+least+p.Relocation.Min, fixed+most+p.Relocation.Max
 	p.Align, p.Stack = p.Relocation.Align, t.Stack(&p.Options)
@@ -79,6 +87,21 @@ func (p *Plan) setReach(jump Jump) {
 	p.ReachBack, p.ReachForward = p.ReachBack&-align, p.ReachForward&-align
 }
 
+// handle writes what comes in front of the moved instructions.
+func handle(t Template, p *Plan, at uint64) (code []byte, parts Parts) {
+	if p.Options.Count != 0 {
+		code = t.Count(p.code[:0], p)
+		return code, Parts{Restore: len(code), Moved: len(code)}
+	}
+	code = t.Save(p.code[:0], p)
+	parts.Call = len(code)
+	code = t.Call(code, p, at+uint64(len(code)))
+	parts.Restore = len(code)
+	code = t.Restore(code, p)
+	parts.Moved = len(code)
+	return code, parts
+}
+
 // Encode writes a buffer; see Builder.EncodeDetour.
 func Encode(t Template, dst []byte, p *Plan, at uint64) (int, error) {
 	if len(p.Relocation.Steps) == 0 {
@@ -87,12 +110,7 @@ func Encode(t Template, dst []byte, p *Plan, at uint64) (int, error) {
 	if err := t.Jump().Check(p.From(), at); err != nil {
 		return 0, err
 	}
-	code := t.Save(p.code[:0], p)
-	parts := Parts{Call: len(code)}
-	code = t.Call(code, p, at+uint64(len(code)))
-	parts.Restore = len(code)
-	code = t.Restore(code, p)
-	parts.Moved = len(code)
+	code, parts := handle(t, p, at)
 	code = slices.Grow(code, p.Relocation.Max)
 	n, err := t.Encode(code[len(code):cap(code)], &p.Relocation, at+uint64(len(code)))
 	if err != nil {

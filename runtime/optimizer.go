@@ -243,7 +243,7 @@ func (r *Runtime) makeDetour(s *site) error {
 		Dead: uint64(s.region.Region - s.region.Moved),
 	}
 	if p := s.counter(); p != nil {
-		opt.Callback, opt.Probe = r.stubs.count, p.counter
+		opt.Count = p.counter
 	}
 	var plan detour.Plan
 	if err := r.isa.PlanDetour(&plan, insts, opt); err != nil {

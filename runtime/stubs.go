@@ -5,7 +5,6 @@ type stubs struct {
 	page       uint64 // 0 where there is none yet
 	hostCall   uint64 // leaves the guest, for handlers in Go
 	behindCall uint64 // where the guest goes on
-	count      uint64 // counts in the guest
 	mirrorEnd  uint64 // where the mirror functions of jprobes end
 
 	entryCall   uint64 // as hostCall, for the stubs of patchable entries
@@ -30,7 +29,7 @@ func (r *Runtime) makeStubs(im *Image) error {
 	trap := r.isa.Breakpoint(r.opt.Kernel)
 	code := append(append([]byte(nil), trap...), r.isa.ReturnInst()...)
 	for offset, code := range map[uint64][]byte{
-		0: code, entryOffset: code, countOffset: r.isa.CountCallback(), mirrorOffset: trap,
+		0: code, entryOffset: code, mirrorOffset: trap,
 	} {
 		if err := r.m.Write(page+offset, code); err != nil {
 			return err
@@ -38,7 +37,7 @@ func (r *Runtime) makeStubs(im *Image) error {
 	}
 	r.stubs = stubs{
 		page: page, hostCall: page, behindCall: page + uint64(len(trap)),
-		count: page + countOffset, mirrorEnd: page + mirrorOffset,
+		mirrorEnd: page + mirrorOffset,
 		entryCall: page + entryOffset, behindEntry: page + entryOffset + uint64(len(trap)),
 	}
 	return nil
@@ -47,7 +46,6 @@ func (r *Runtime) makeStubs(im *Image) error {
 // Offsets of the stubs behind the first one in their page.
 const (
 	entryOffset      = 32
-	countOffset      = 64
 	mirrorOffset     = 96
 	trampolineOffset = 128
 )

@@ -8,15 +8,6 @@ import (
 // ReturnInst returns the bytes of the instruction that returns from a function.
 func (ISA) ReturnInst() []byte { return []byte{0xc3} }
 
-// CountCallback returns code that a detour buffer may call: it adds 1 to the
-// 8-byte word that its first argument points to, atomically, and returns.
-func (ISA) CountCallback() []byte {
-	return []byte{
-		0xf0, 0x48, 0xff, 0x07, // lock incq (%rdi)
-		0xc3, // ret
-	}
-}
-
 // FixStep repairs what an instruction that was executed under the single-step
 // exception did otherwise than without: pushf pushes the trap flag
 // [SDM vol. 2, PUSHF; Linux, arch/x86/kernel/kprobes/core.c].

@@ -10,18 +10,6 @@ const wordBLR = 0x4e800020
 // ReturnInst returns the bytes of the instruction that returns from a function.
 func (a ISA) ReturnInst() []byte { return a.words(wordBLR) }
 
-// CountCallback returns code that a detour buffer may call: it adds 1 to the
-// 8-byte word that its first argument points to, atomically, and returns.
-func (a ISA) CountCallback() []byte {
-	return a.words(
-		0x7ca018a8, // ldarx r5, 0, r3
-		0x38a50001, // addi r5, r5, 1
-		0x7ca019ad, // stdcx. r5, 0, r3
-		0x4082fff4, // bne .-12
-		wordBLR,
-	)
-}
-
 func (a ISA) words(words ...uint32) []byte {
 	var code []byte
 	for _, w := range words {
