@@ -32,6 +32,7 @@ var optimizeCases = []lifeCase{
 	{name: "optimize: never what redirects", run: jumpRedirects, except: only(Optimized, noJump)},
 	{name: "optimize: switched off and on", run: jumpSwitch, except: only(Optimized, noJump)},
 	{name: "optimize: switched off on the way", run: jumpSwitchMeanwhile, except: only(Optimized, noJump)},
+	{name: "optimize: no longer wanted on the way", run: jumpUnwanted, except: only(Optimized, noJump)},
 	{name: "optimize: unregistered on the way", run: jumpUnregistered, except: only(Optimized, noJump)},
 	{name: "optimize: not while a CPU is in the region", run: jumpQuiet, except: only(Optimized, noJump), exact: true},
 	{name: "optimize: a counter and a handler in turn", run: jumpCounter, except: only(Optimized, noJump)},
@@ -232,6 +233,48 @@ func jumpSwitchMeanwhile(l *lab) {
 	equal(l, "what is left", l.r.Stats(), runtime.Stats{})
 	l.computes()
 	l.states()
+}
+
+// jumpUnwanted has something forbid the jump while it is being written. On amd64
+// a CPU that handles a hit keeps the optimizer from finishing; elsewhere the jump
+// is one instruction, written at once.
+func jumpUnwanted(l *lab) {
+	s := l.at("loop", "body")
+	b := &runtime.Probe{Addr: s.addr, PostHandler: func(*runtime.Context) {}}
+	hits, optimizeAt := 0, 0
+	var cause func()
+	p := l.register(s, &runtime.Probe{PreHandler: func(*runtime.Context) bool {
+		hits++
+		switch hits - optimizeAt {
+		case 0:
+			l.settle()
+		case 1:
+			cause()
+		}
+		return false
+	}})
+	for _, forbid := range [...]struct{ cause, undo func() }{
+		{func() { l.r.SetOptimization(false) }, func() { l.r.SetOptimization(true) }},
+		{func() { l.must(l.r.Register(b)) }, func() { l.unregister(b) }},
+		{func() { l.must(l.r.Disable(p)) }, func() { l.must(l.r.Enable(p)) }},
+	} {
+		l.log = nil
+		cause, optimizeAt = forbid.cause, hits+3
+		l.returns(55, "loop", 10)
+		equal(l, "a hit through a jump", slices.Contains(l.log, "loop:active/jump"), l.target != "amd64")
+		l.settle()
+		equal(l, "Optimized", p.Optimized(), false)
+		optimizeAt = 0
+		forbid.undo()
+		l.settle()
+		equal(l, "Optimized again", p.Optimized(), true)
+		l.log = nil
+		l.returns(55, "loop", 10)
+		l.states(strings.Repeat(l.hit("loop", plain)+" ", 10))
+		l.must(l.r.Disable(p))
+		l.settle()
+		l.must(l.r.Enable(p))
+	}
 }
 
 // jumpUnregistered has the probe taken away at each of the optimizer's steps.
