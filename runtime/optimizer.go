@@ -249,20 +249,14 @@ func (r *Runtime) makeDetour(s *site) error {
 	if err := r.isa.PlanDetour(&plan, insts, opt); err != nil {
 		return err
 	}
-	p, ok := r.allocate(s, plan.Max)
-	if !ok {
-		return errNoRoom
-	}
-	buf := r.buffer(int(p.size))
-	n, err := r.isa.EncodeDetour(buf, &plan, p.addr)
-	if err == nil && several(&plan) {
-		err = errImprecise
-	}
-	if err == nil {
-		err = r.m.Write(p.addr, buf[:n])
-	}
+	p, _, err := r.fill(s, plan.Max, func(dst []byte, at uint64) (int, error) {
+		n, err := r.isa.EncodeDetour(dst, &plan, at)
+		if err == nil && several(&plan) {
+			err = errImprecise
+		}
+		return n, err
+	})
 	if err != nil {
-		r.release(p)
 		return err
 	}
 	s.jump.detour = buffer{piece: p, moved: p.addr + uint64(plan.Parts.Moved), steps: movedSteps(&plan.Relocation)}

@@ -168,21 +168,51 @@ func (r *Runtime) copyInst(s *site, back relocate.Back) (piece, error) {
 	if err := r.isa.Plan(&plan, []decode.Inst{s.inst}, opt); err != nil {
 		return piece{}, err
 	}
-	p, ok := r.allocate(s, plan.Max)
-	if !ok {
-		return piece{}, errNoRoom
-	}
-	code := r.buffer(int(p.size))
-	n, err := r.isa.Encode(code, &plan, p.addr)
-	if err == nil {
-		err = r.m.Write(p.addr, code[:n])
-	}
+	p, n, err := r.fill(s, plan.Max, func(dst []byte, at uint64) (int, error) { return r.isa.Encode(dst, &plan, at) })
 	if err != nil {
-		r.release(p)
 		return piece{}, err
 	}
 	p.end = uint32(n - len(r.isa.Breakpoint(r.opt.Kernel)))
 	return p, nil
+}
+
+// fill writes code of n bytes into a new piece. What it takes at most is seldom
+// what it takes near the text: that is tried first.
+func (r *Runtime) fill(s *site, most int, encode func(dst []byte, at uint64) (int, error)) (p piece, n int, err error) {
+	size := most
+	if c := r.chunkFor(s); c != nil {
+		if n, err := encode(r.buffer(most), c.addr); err == nil {
+			size = n
+		}
+	}
+	for {
+		p, ok := r.allocate(s, size)
+		if !ok {
+			return piece{}, 0, errNoRoom
+		}
+		code := r.buffer(int(p.size))
+		if n, err = encode(code, p.addr); err == nil {
+			err = r.m.Write(p.addr, code[:n])
+		}
+		if err == nil {
+			return p, n, nil
+		}
+		r.release(p)
+		if size == most || !errors.Is(err, relocate.ErrTooSmall) {
+			return piece{}, 0, err
+		}
+		size = most
+	}
+}
+
+// chunkFor returns the newest chunk in reach of a site; nil where none is.
+func (r *Runtime) chunkFor(s *site) *chunk {
+	for _, c := range slices.Backward(r.slots.chunks) {
+		if r.reaches(s.addr, c.addr) {
+			return c
+		}
+	}
+	return nil
 }
 
 // buffer returns n bytes for the use of one caller.

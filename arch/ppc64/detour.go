@@ -109,7 +109,7 @@ func (t template) Save(code []byte, p *detour.Plan) []byte {
 		code = e.field(code, insnSTD, r0, s.offset)
 	}
 	code = e.field(e.put(code, insnMFCR), insnSTD, r0, ptRegsCCR)
-	code = e.field(e.constant(code, r0, p.From()), insnSTD, r0, ptRegsNIP)
+	code = e.field(e.constant(code, firstArg, p.From()), insnSTD, firstArg, ptRegsNIP)
 	code = e.field(e.constant(code, r0, programInterrupt), insnSTD, r0, ptRegsTrap)
 	code = e.constant(code, r0, 0)
 	for i := range ptRegs.Fields {
@@ -120,7 +120,9 @@ func (t template) Save(code []byte, p *detour.Plan) []byte {
 	if p.Options.Kernel {
 		code = e.field(e.put(code, insnMFMSR), insnSTD, r0, ptRegsMSR)
 	}
-	code = e.constant(code, firstArg, p.Options.Probe)
+	if p.Options.Probe != p.From() {
+		code = e.constant(code, firstArg, p.Options.Probe)
+	}
 	return e.inFrame(code, insnADDI, secondArg, callerArea)
 }
 
