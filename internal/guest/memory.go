@@ -195,17 +195,22 @@ func (m *Machine) Write(addr uint64, src []byte) error {
 		if p.perm&runtime.PermExec == 0 {
 			return nil
 		}
-		if err := m.rescan(p); err != nil {
+		if err := m.rescan(p, at, size); err != nil {
 			return err
 		}
 		return m.forget(at, size)
 	})
 }
 
-// rescan has a page that changed looked through again when it is fetched from.
-func (m *Machine) rescan(p *page) error {
-	if m.model.Lethal == nil || !p.scanned {
+// rescan has a page that changed at addr looked through again when it is fetched
+// from, unless it was harmless and still is. What was translated from where its
+// code has been so far would be found there again.
+func (m *Machine) rescan(p *page, addr, size uint64) error {
+	if m.model.Lethal == nil || !p.scanned || p.fetched == nil && !m.lethal(p, addr&pageMask, size) {
 		return nil
+	}
+	if err := m.forget(addr&^pageMask, PageSize); err != nil {
+		return err
 	}
 	if p.scanned = false; p.fetched != nil {
 		m.memory.free = append(m.memory.free, *p.fetched)
@@ -306,6 +311,17 @@ func (p *page) apart(access unicorn.Access) (uint64, unicorn.Perm, bool) {
 		return p.fetched.physical, unicorn.PermExec, true
 	}
 	return p.physical, enginePerms(p.perm &^ runtime.PermExec), true
+}
+
+// lethal reports whether the engine crashes on one of a page's words that have
+// bytes in [offset, offset+size).
+func (m *Machine) lethal(p *page, offset, size uint64) bool {
+	for i := offset &^ 3; i < offset+size; i += 4 {
+		if m.model.Lethal(m.Order.Uint32(p.mem[i:])) {
+			return true
+		}
+	}
+	return false
 }
 
 // scan looks for words on which the engine crashes, as it would also where they
