@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"xol/analyze"
@@ -512,4 +513,42 @@ func (p *program) repeated(t *testing.T, addr uint64) bool {
 		op = code[2]
 	}
 	return p.m.ISA.Name() == "amd64" && rep && op >= 0xa4 && op <= 0xaf
+}
+
+// TestSchedulesAreRepeatable runs a schedule twice, and compares all that happens
+// to CPUs.
+func TestSchedulesAreRepeatable(t *testing.T) {
+	for _, isa := range arch.Names() {
+		t.Run(isa, func(t *testing.T) {
+			t.Parallel()
+			insts := instsOf(t, isa, "2")
+			first, second := transitions(t, isa, insts), transitions(t, isa, insts)
+			if len(first) == 0 || !slices.Equal(first, second) {
+				t.Errorf("%d transitions, then %d, or others", len(first), len(second))
+			}
+		})
+	}
+}
+
+// transitions returns what happens in a schedule in which probes change, and
+// both switches are used in its midst.
+func transitions(t *testing.T, isa string, insts []judged) (all []runtime.Transition) {
+	t.Helper()
+	mixed := modes[slices.IndexFunc(modes, func(m mode) bool { return m.churn })]
+	mixed.opt.Observe = func(tr runtime.Transition) { all = append(all, tr) }
+	e := newEverywhere(t, isa, "2", &mixed, 1, 2, insts)
+	for round := 0; e.refill(t); round++ {
+		e.change(t)
+		if err := e.Run(3000); err != nil && !errors.Is(err, runtime.ErrBudget) {
+			t.Fatal(err)
+		}
+		if round%16 != 0 {
+			continue
+		}
+		e.SetOptimization(round%32 != 0)
+		if err := errors.Join(e.SetArmed(false), e.SetArmed(true)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
 }

@@ -10,20 +10,29 @@ import (
 // Probes returns the registered probes, by address, those at one address in the
 // order of registration.
 func (r *Runtime) Probes() []*Probe {
-	sites := make([]*site, 0, len(r.sites)+len(r.gone))
-	for _, s := range r.sites {
-		if !s.internal {
-			sites = append(sites, s)
-		}
-	}
-	sites = append(sites, r.gone...)
-	slices.SortStableFunc(sites, func(a, b *site) int { return cmp.Compare(a.addr, b.addr) })
+	sites := append(r.byAddress(), r.gone...)
+	slices.SortStableFunc(sites, compareSites)
 	var probes []*Probe
 	for _, s := range sites {
 		probes = append(probes, s.probes...)
 	}
 	return probes
 }
+
+// byAddress returns the sites that are not the runtime's own, sorted: what
+// happens to all of them happens in the same order in every run.
+func (r *Runtime) byAddress() []*site {
+	sites := make([]*site, 0, len(r.sites))
+	for _, s := range r.sites {
+		if !s.internal {
+			sites = append(sites, s)
+		}
+	}
+	slices.SortFunc(sites, compareSites)
+	return sites
+}
+
+func compareSites(a, b *site) int { return cmp.Compare(a.addr, b.addr) }
 
 // Address returns where a registered probe is; 0 where it is not registered.
 func (p *Probe) Address() uint64 {

@@ -32,10 +32,8 @@ type garbage struct {
 // breakpoints again; on, breakpoints jumps.
 func (r *Runtime) SetOptimization(on bool) {
 	r.optimizer.on = on
-	for _, s := range r.sites {
-		if !s.internal {
-			r.optimizer.consider(r, s)
-		}
+	for _, s := range r.byAddress() {
+		r.optimizer.consider(r, s)
 	}
 }
 

@@ -118,10 +118,7 @@ func (r *Runtime) setEnabled(p *Probe, on bool) error {
 func (r *Runtime) SetArmed(on bool) error {
 	r.armed = on
 	var errs []error
-	for _, s := range r.sites {
-		if s.internal {
-			continue
-		}
+	for _, s := range r.byAddress() {
 		if !on {
 			r.toBreakpoint(s)
 		}

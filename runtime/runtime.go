@@ -184,8 +184,8 @@ func (r *Runtime) Unload(im *Image) error {
 		return errUnloaded
 	}
 	im.unloaded = true
-	for _, s := range r.sites {
-		if s.image == im && !s.internal {
+	for _, s := range r.byAddress() {
+		if s.image == im {
 			r.forget(s)
 		}
 	}
