@@ -350,6 +350,7 @@ func TestEveryMomentInUnicorn(t *testing.T) {
 	for _, c := range checkCases {
 		t.Run(c.isa+" "+c.name, func(t *testing.T) {
 			k := newChecker(t, c)
+			states := 0
 			for seed := range uint64(8) {
 				k.seed = seed
 				if err := k.runOriginal(); err != nil {
@@ -360,11 +361,14 @@ func TestEveryMomentInUnicorn(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if steps, err := k.check(p); err != nil || steps < len(p.Steps) {
+					steps, err := k.check(p)
+					if err != nil || steps < len(p.Steps) {
 						t.Errorf("%s, seed %d: %d steps, %v", op, seed, steps, err)
 					}
+					states += steps
 				}
 			}
+			t.Logf("%d states: moments of a plan, what a CPU sees of the text, where it stands", states)
 		})
 	}
 }
