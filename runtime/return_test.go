@@ -64,6 +64,75 @@ func TestReturnProbesEverywhere(t *testing.T) {
 	}
 }
 
+// TestReturnProbesOnCPUs has four CPUs run with a return probe on every function;
+// every other probe has one call at a time only.
+func TestReturnProbesOnCPUs(t *testing.T) {
+	for _, isa := range arch.Names() {
+		for _, level := range []string{"0", "2"} {
+			for _, mode := range trampolines[:3] {
+				for seed := range uint64(2 * *seeds) {
+					t.Run(fmt.Sprintf("%s -O%s %s seed %d", isa, level, mode.name, seed), func(t *testing.T) {
+						returnsOnCPUs(t, open(t, isa, level, guest.Options{CPUs: 4, Seed: seed}, mode.opt), seed)
+					})
+				}
+			}
+		}
+	}
+}
+
+func returnsOnCPUs(t *testing.T, p *program, seed uint64) {
+	functions, err := p.img.Functions(image.ExtentSymbol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type counted struct {
+		*runtime.ReturnProbe
+		calls, returns uint64
+	}
+	var probes []*counted
+	for i, f := range functions {
+		if strings.Contains(f.Name, "save_context") {
+			continue
+		}
+		c := &counted{}
+		c.ReturnProbe = &runtime.ReturnProbe{
+			Addr: f.Addr, DataSize: 8,
+			MaxActive: []int{1, 1000}[(uint64(i)+seed)%2],
+			EntryHandler: func(rc *runtime.ReturnContext) bool {
+				c.calls++
+				p.m.Order.PutUint64(rc.Data, uint64(rc.CPU)<<32|rc.To&0xffffffff)
+				return false
+			},
+			Handler: func(rc *runtime.ReturnContext) {
+				c.returns++
+				if got := p.m.Order.Uint64(rc.Data); got != uint64(rc.CPU)<<32|rc.To&0xffffffff {
+					t.Errorf("%s: CPU %d returns to %#x, was called with %#x", f.Name, rc.CPU, rc.To, got)
+				}
+			},
+		}
+		if err := p.RegisterReturn(c.ReturnProbe); err == nil {
+			probes = append(probes, c)
+		}
+	}
+	e := &everywhere{program: p, mode: &mode{}, random: rand.New(rand.NewPCG(seed, 1)), workers: p.workers(seed)}
+	e.run(t)
+	var returns, missed uint64
+	for _, c := range probes {
+		returns, missed = returns+c.returns, missed+c.Nmissed()
+		if c.returns > c.calls || c.returns != c.Returns() {
+			t.Errorf("%#x: %d calls, %d returns, %d of the probe", c.Addr, c.calls, c.returns, c.Returns())
+		}
+	}
+	if returns == 0 || len(probes) < len(functions)*9/10 {
+		t.Errorf("%d probes of %d functions, %d returns, %d missed", len(probes), len(functions), returns, missed)
+	}
+	for cpu := range p.m.CPUs {
+		if n := p.Depth(uint64(cpu)); n != 0 {
+			t.Errorf("%d calls are going on on CPU %d", n, cpu)
+		}
+	}
+}
+
 // callAll calls every function of the program once, with random arguments, and
 // checks the results.
 func (p *program) callAll(t *testing.T, seed uint64) {
