@@ -11,9 +11,10 @@ import (
 )
 
 // HookCode has f, which is the same for all, called in front of every execution
-// of the instruction at addr, by a hook that is there for this instruction only. It must not
-// call Go. Nothing in the engine's memory shows a hook, and each makes all others
-// slower: it is what probes are measured against.
+// of the instruction at addr, by a hook that is there for this instruction only.
+// It must not call Go, and runs must not end for their budget: version 2.1.1 goes
+// on wrongly from a block that has a hook. Nothing in the guest's memory shows a
+// hook, and each makes all others slower: it is what probes are measured against.
 func (e *Engine) HookCode(addr uint64, f func(addr uint64)) error {
 	e.onCode = f
 	if err := C.xol_hook_code(e.uc, C.uint64_t(addr), C.uintptr_t(e.self)); err != 0 {
