@@ -9,6 +9,8 @@ import (
 // where the compiler left a call or NOPs for others to patch. A site without
 // probes does nothing; with probes it is a call of a stub that all sites share.
 type EntryBuilder interface {
+	// EntryNop returns the bytes of a site that does nothing.
+	EntryNop() []byte
 	// EntryLead returns how many bytes in front of the site belong to it: an
 	// instruction that keeps the function's return address where the call
 	// overwrites it.

@@ -28,6 +28,7 @@ func (r *Runtime) prepareEntries(im *Image) error {
 	}
 	lead := uint64(r.isa.EntryLead())
 	for _, addr := range sites {
+		addr += im.bias
 		text := make([]byte, lead+maxEntry)
 		text = text[:r.readable(text, addr-lead)]
 		ready, ok := r.isa.EntryText(text)

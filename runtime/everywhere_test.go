@@ -182,9 +182,14 @@ type judged struct {
 }
 
 // instsOf returns the instructions of a program's functions.
-func instsOf(t testing.TB, isa, level string) (insts []judged) {
+func instsOf(t testing.TB, isa, level string) []judged {
 	t.Helper()
-	img, err := image.OpenFile(programPath(isa, level), image.Options{})
+	return instsIn(t, programPath(isa, level))
+}
+
+func instsIn(t testing.TB, path string) (insts []judged) {
+	t.Helper()
+	img, err := image.OpenFile(path, image.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

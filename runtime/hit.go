@@ -276,6 +276,9 @@ func (r *Runtime) complete(cpu int) error {
 	if s.step.size != 0 && regs.Reg(r.file.PC) == s.step.stop() {
 		regs.SetReg(r.file.PC, s.inst.Next())
 	}
+	if s.scratch != noScratch {
+		regs.SetReg(s.scratch, r.file.Word(*c.inFront(), s.scratch))
+	}
 	if s.boost == boostUnknown && len(s.probes) > 0 && !s.gone {
 		r.prepareBoost(s)
 	}

@@ -69,8 +69,9 @@ func (r *Runtime) List(w io.Writer) error {
 
 // name is the address of the site as symbol and offset.
 func (s *site) name() string {
-	if name, base := s.image.analysis.Image.Symbolize(s.addr); name != "" {
-		return fmt.Sprintf("%s+0x%x", name, s.addr-base)
+	addr := s.addr - s.image.bias
+	if name, base := s.image.analysis.Image.Symbolize(addr); name != "" {
+		return fmt.Sprintf("%s+0x%x", name, addr-base)
 	}
 	return fmt.Sprintf("0x%x", s.addr)
 }
@@ -87,7 +88,7 @@ func (r *Runtime) ListBlacklist(w io.Writer) error {
 	for _, b := range r.opt.Blacklist {
 		name := "-"
 		if im := r.imageAt(b.Lo); im != nil {
-			name, _ = im.analysis.Image.Symbolize(b.Lo)
+			name, _ = im.analysis.Image.Symbolize(b.Lo - im.bias)
 		}
 		list = append(list, named{b, name})
 	}

@@ -158,7 +158,7 @@ func (r *Runtime) resolveSymbol(p *Probe) (uint64, *Image, error) {
 		if f, ok := im.analysis.FunctionAt(addr); ok && p.Offset == 0 && f.Addr == addr {
 			addr += f.LocalEntry
 		}
-		return addr + p.Offset, im, nil
+		return addr + p.Offset + im.bias, im, nil
 	}
 	return 0, nil, refuse(p, 0, &ruleSymbol, nil)
 }
@@ -184,13 +184,19 @@ func (r *Runtime) newSite(p *Probe, im *Image, addr uint64) (*site, error) {
 	if !ok {
 		return nil, refuse(p, addr, &ruleNotText, nil)
 	}
-	if v := im.analysis.Profile.At(&res.Func, addr); !v.OK() {
+	v := im.rules.At(&res.Func, addr-im.bias)
+	if !v.OK() {
 		return nil, refuse(p, addr, v.Rule, nil)
 	}
-	i, _ := decode.Find(res.Insts, addr)
-	s := &site{
-		addr: addr, inst: res.Insts[i], image: im,
-		region: res.Optimize[i], mayBoost: res.Verdicts[i].Boost,
+	s := &site{addr: addr, image: im}
+	if i, start := decode.Find(res.Insts, addr-im.bias); start {
+		s.region, s.mayBoost = res.Optimize[i], res.Verdicts[i].Boost
+	}
+	if err := r.decodeAt(&s.inst, addr); err != nil {
+		return nil, refuse(p, addr, &ruleNotText, err)
+	}
+	if r.opt.Uprobes {
+		r.restrict(s, &v)
 	}
 	if !s.mayBoost || r.opt.NoBoost {
 		s.boost = boostNever
@@ -210,10 +216,17 @@ func (r *Runtime) newSite(p *Probe, im *Image, addr uint64) (*site, error) {
 // is interpreted where there is no exception behind every instruction.
 func (r *Runtime) prepareStep(s *site) (err error) {
 	if r.opt.Stepping == StepBreakpoint && transfers(&s.inst) {
+		s.scratch = noScratch
 		if !r.interprets(&s.inst) {
 			return errNoExecution
 		}
 		return nil
+	}
+	if s.scratch != noScratch {
+		if err = r.copyThrough(s); err == nil {
+			return nil
+		}
+		s.scratch = noScratch
 	}
 	s.step, err = r.copyInst(s, relocate.BackBreakpoint)
 	s.several = s.inst.PCRel.Kind == decode.PCRelMemory && s.step.end > uint32(s.inst.Len)
@@ -263,6 +276,17 @@ func (r *Runtime) refusePreparation(p *Probe, s *site, err error) error {
 		return refuse(p, s.addr, &ruleNoExecution, nil)
 	}
 	return refuse(p, s.addr, &ruleNoRoom, err)
+}
+
+// decodeAt decodes the instruction at addr as it is without probes.
+func (r *Runtime) decodeAt(inst *decode.Inst, addr uint64) error {
+	var code [decode.MaxLen]byte
+	for n := len(code); n > 0; n-- {
+		if r.readOriginal(code[:n], addr) == nil {
+			return r.isa.Decode(inst, code[:n], addr)
+		}
+	}
+	return errNoExecution
 }
 
 // readOriginal reads text as it is without probes.

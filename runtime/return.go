@@ -177,6 +177,7 @@ func (r *Runtime) entryOf(im *Image, addr uint64) (uint64, bool) {
 	if !ok {
 		return 0, false
 	}
+	addr -= im.bias
 	entry := res.Function.Addr
 	local := entry + res.Function.LocalEntry
 	i, start := decode.Find(res.Insts, local)
@@ -187,7 +188,7 @@ func (r *Runtime) entryOf(im *Image, addr uint64) (uint64, bool) {
 	if res.Insts[i].Has(decode.LandingPad) && res.Insts[i].Flow == decode.FlowNone && i+1 < len(res.Insts) {
 		behind = res.Insts[i+1].Addr
 	}
-	return behind, addr == entry || addr == local || addr == behind
+	return behind + im.bias, addr == entry || addr == local || addr == behind
 }
 
 // SetTask says which task a CPU runs from now on: calls return in the task that

@@ -64,6 +64,14 @@ type Options struct {
 	// its text runs, calls there become NOPs. A probe of such a function has no
 	// breakpoint; its site becomes a call while the probe is enabled.
 	EntryProbes bool
+	// Uprobes makes the probes those of user programs: the rules of uprobes of
+	// Linux 6.12 decide where they may be, copies are not boosted, and
+	// breakpoints do not become jumps, but for OptimizeNops.
+	Uprobes bool
+	// OptimizeNops has breakpoints on NOPs as long as a jump become jumps, with
+	// Uprobes. The buffer that they jump to keeps the red zone below the
+	// stack pointer, which a call in the NOP's place would write to.
+	OptimizeNops bool
 	// Observe, where it is not nil, is told every change of a CPU's state.
 	Observe func(Transition)
 }
@@ -134,6 +142,8 @@ type Image struct {
 	fixups   map[uint64]uint64 // of the exception table
 	entries  entries
 	unloaded bool
+	bias     uint64           // what addresses are above those in the file
+	rules    classify.Profile // that decide where probes may be
 
 	judged *analyze.Result // of the function that was asked about last
 }
@@ -141,6 +151,12 @@ type Image struct {
 // Load makes the text of a file, which the caller has put into the machine's
 // memory at the addresses that the file names, known to the runtime.
 func (r *Runtime) Load(name string, img *image.Image) (*Image, error) {
+	return r.LoadAt(name, img, 0)
+}
+
+// LoadAt is Load for a file that stands at other addresses than it names: bias
+// is what has to be added to them, a multiple of the page size.
+func (r *Runtime) LoadAt(name string, img *image.Image, bias uint64) (*Image, error) {
 	a, err := analyze.New(img, analyze.Options{Profile: classify.ISA, Optimize: true})
 	if err != nil {
 		return nil, err
@@ -148,9 +164,16 @@ func (r *Runtime) Load(name string, img *image.Image) (*Image, error) {
 	if a.ISA.Name() != r.isa.Name() {
 		return nil, fmt.Errorf("runtime: %s is for %s, the machine is %s", name, a.ISA.Name(), r.isa.Name())
 	}
-	im := &Image{Name: name, analysis: a, text: img.Text()}
-	if im.fixups, err = readFixups(img); err != nil {
+	im := &Image{Name: name, analysis: a, bias: bias, rules: a.Profile}
+	for _, t := range img.Text() {
+		t.Addr += bias
+		im.text = append(im.text, t)
+	}
+	if im.fixups, err = readFixups(img, bias); err != nil {
 		return nil, err
+	}
+	if r.opt.Uprobes {
+		im.rules, _ = r.isa.Profile(classify.Uprobe612, classify.KernelOptions{})
 	}
 	if r.opt.EntryProbes {
 		if err := r.prepareEntries(im); err != nil {
@@ -163,7 +186,7 @@ func (r *Runtime) Load(name string, img *image.Image) (*Image, error) {
 
 // readFixups returns where the faults of instructions in the exception table
 // continue.
-func readFixups(img *image.Image) (map[uint64]uint64, error) {
+func readFixups(img *image.Image, bias uint64) (map[uint64]uint64, error) {
 	landings, err := img.Landings()
 	if err != nil {
 		return nil, err
@@ -171,7 +194,7 @@ func readFixups(img *image.Image) (map[uint64]uint64, error) {
 	fixups := map[uint64]uint64{}
 	for _, l := range landings {
 		if l.Kind == place.LandExFixup {
-			fixups[l.From] = l.Addr
+			fixups[l.From+bias] = l.Addr + bias
 		}
 	}
 	return fixups, nil
@@ -207,8 +230,9 @@ func (r *Runtime) imageAt(addr uint64) *Image {
 	return nil
 }
 
-// judge returns the judged function that holds addr.
+// judge returns the judged function that holds addr, as it stands in the file.
 func (im *Image) judge(addr uint64) (*analyze.Result, bool) {
+	addr -= im.bias
 	if j := im.judged; j != nil && addr-j.Addr < uint64(len(j.Code)) {
 		return j, true
 	}

@@ -25,6 +25,7 @@ type site struct {
 	internal bool // the runtime's own
 	several  bool // the copy accesses memory behind other instructions
 	entry    bool // a patchable entry, which becomes a call
+	scratch  int  // register through which the copy addresses memory, or noScratch
 
 	jump jumpState
 }

@@ -163,8 +163,11 @@ var errNoRoom = errors.New("runtime: no room for a copy in reach of the text")
 
 // copyInst fills a new piece with the copy of the site's instruction.
 func (r *Runtime) copyInst(s *site, back relocate.Back) (piece, error) {
+	return r.copyWith(s, relocate.Options{Form: relocate.Slot, Back: back, Kernel: r.opt.Kernel})
+}
+
+func (r *Runtime) copyWith(s *site, opt relocate.Options) (piece, error) {
 	var plan relocate.Plan
-	opt := relocate.Options{Form: relocate.Slot, Back: back, Kernel: r.opt.Kernel}
 	if err := r.isa.Plan(&plan, []decode.Inst{s.inst}, opt); err != nil {
 		return piece{}, err
 	}

@@ -20,11 +20,19 @@ func (r *Runtime) makeStubs(im *Image) error {
 	}
 	_, hi := im.extent()
 	page := (hi + pageSize - 1) &^ (pageSize - 1)
-	for n := 0; r.m.Map(page, pageSize, PermRead|PermExec) != nil; n++ {
+	for n := 0; r.putStubs(page) != nil; n++ {
 		if n == 1<<16 {
 			return errNoRoom
 		}
 		page += pageSize
+	}
+	return nil
+}
+
+// putStubs puts the stubs into a page that is not there yet.
+func (r *Runtime) putStubs(page uint64) error {
+	if err := r.m.Map(page, pageSize, PermRead|PermExec); err != nil {
+		return err
 	}
 	trap := r.isa.Breakpoint(r.opt.Kernel)
 	code := append(append([]byte(nil), trap...), r.isa.ReturnInst()...)

@@ -9,9 +9,6 @@ import (
 	"xol/relocate"
 )
 
-// entryNop is the NOP that a patchable entry is while nobody is interested.
-var entryNop = []byte{0x0f, 0x1f, 0x44, 0x00, 0x00}
-
 const insnCall = 0xe8
 
 // entryTexts are those that PlanEntry's plans put in the place of each other.
@@ -26,19 +23,23 @@ func (t entryTexts) JumpTo(at, stub uint64) ([]byte, error) {
 	return binary.LittleEndian.AppendUint32([]byte{insnCall}, uint32(disp)), nil
 }
 
+// EntryNop returns the NOP of 5 bytes.
+func (ISA) EntryNop() []byte { return []byte{0x0f, 0x1f, 0x44, 0x00, 0x00} }
+
 // EntryLead returns 0: the call leaves the return address where it is.
 func (ISA) EntryLead() int { return 0 }
 
 // EntryText takes a call of 5 bytes, as -mfentry leaves it, a NOP of 5 bytes, and
 // 5 NOPs of -fpatchable-function-entry=5. One NOP takes their place: no CPU is
 // ever in the midst of it.
-func (ISA) EntryText(text []byte) (ready []byte, ok bool) {
-	if len(text) < len(entryNop) {
+func (a ISA) EntryText(text []byte) (ready []byte, ok bool) {
+	ready = a.EntryNop()
+	if len(text) < len(ready) {
 		return nil, false
 	}
-	text = text[:len(entryNop)]
-	ok = text[0] == insnCall || bytes.Equal(text, entryNop) || bytes.Equal(text, []byte{nop, nop, nop, nop, nop})
-	return entryNop, ok
+	text = text[:len(ready)]
+	ok = text[0] == insnCall || bytes.Equal(text, ready) || bytes.Equal(text, []byte{nop, nop, nop, nop, nop})
+	return ready, ok
 }
 
 // PlanEntry puts a breakpoint on the site while its other bytes change, as Linux

@@ -19,7 +19,7 @@ const (
 type entryTexts struct{ ISA }
 
 // Breakpoint returns the text that does nothing.
-func (entryTexts) Breakpoint(bool) []byte { return put(nil, wordNOP) }
+func (t entryTexts) Breakpoint(bool) []byte { return t.EntryNop() }
 
 // JumpTo returns the call of the stub.
 func (t entryTexts) JumpTo(at, stub uint64) ([]byte, error) {
@@ -28,6 +28,9 @@ func (t entryTexts) JumpTo(at, stub uint64) ([]byte, error) {
 	}
 	return put(nil, insnBL|branchField(at, stub)), nil
 }
+
+// EntryNop returns nop.
+func (ISA) EntryNop() []byte { return put(nil, wordNOP) }
 
 // EntryLead returns the size of the instruction that keeps the return address.
 func (ISA) EntryLead() int { return wordSize }

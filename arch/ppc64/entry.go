@@ -17,7 +17,7 @@ const (
 type entryTexts struct{ ISA }
 
 // Breakpoint returns the text that does nothing.
-func (t entryTexts) Breakpoint(bool) []byte { return t.words(insnNop) }
+func (t entryTexts) Breakpoint(bool) []byte { return t.EntryNop() }
 
 // JumpTo returns the call of the stub.
 func (t entryTexts) JumpTo(at, stub uint64) ([]byte, error) {
@@ -26,6 +26,9 @@ func (t entryTexts) JumpTo(at, stub uint64) ([]byte, error) {
 	}
 	return t.words(insnB | linkBit | uint32(stub-at)&(1<<branchBits-1)), nil
 }
+
+// EntryNop returns nop.
+func (a ISA) EntryNop() []byte { return a.words(insnNop) }
 
 // EntryLead returns the size of the instruction that keeps the return address.
 func (ISA) EntryLead() int { return wordSize }

@@ -27,7 +27,12 @@ func (e *SymbolError) Error() string { return "guest: no symbol " + e.Name }
 
 // Load puts a statically linked ELF file, of the machine's ISA, into memory at
 // the addresses that its segments name. Nothing is relocated.
-func (m *Machine) Load(r io.ReaderAt) (*Program, error) {
+func (m *Machine) Load(r io.ReaderAt) (*Program, error) { return m.LoadAt(r, 0) }
+
+// LoadAt puts an ELF file into memory bias above the addresses that its segments
+// name, a multiple of PageSize. Of a position-independent one that needs no
+// libraries, the pointers are relocated.
+func (m *Machine) LoadAt(r io.ReaderAt, bias uint64) (*Program, error) {
 	f, err := elf.NewFile(r)
 	if err != nil {
 		return nil, err
@@ -36,19 +41,24 @@ func (m *Machine) Load(r io.ReaderAt) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	if isa.Name() != m.ISA.Name() || f.Type != elf.ET_EXEC {
+	fixed := f.Type == elf.ET_EXEC && bias == 0
+	if isa.Name() != m.ISA.Name() || !fixed && f.Type != elf.ET_DYN || bias%PageSize != 0 {
 		return nil, fmt.Errorf("guest: %v for %s, want %v for %s", f.Type, isa.Name(), elf.ET_EXEC, m.ISA.Name())
 	}
 	for _, s := range f.Progs {
 		if s.Type != elf.PT_LOAD || s.Memsz == 0 {
 			continue
 		}
+		s.Vaddr += bias
 		if err := m.loadSegment(s); err != nil {
 			return nil, err
 		}
 	}
-	p := &Program{Entry: f.Entry, m: m}
-	return p, p.readSymbols(f)
+	if err := m.relocate(f, bias); err != nil {
+		return nil, err
+	}
+	p := &Program{Entry: f.Entry + bias, m: m}
+	return p, p.readSymbols(f, bias)
 }
 
 func (m *Machine) loadSegment(s *elf.Prog) error {
@@ -89,7 +99,37 @@ func permOfSegment(flags elf.ProgFlag) (p runtime.Perm) {
 	return p
 }
 
-func (p *Program) readSymbols(f *elf.File) error {
+// relativeTypes are the relocations that add the bias, by machine.
+var relativeTypes = map[elf.Machine]uint32{
+	elf.EM_X86_64:  uint32(elf.R_X86_64_RELATIVE),
+	elf.EM_AARCH64: uint32(elf.R_AARCH64_RELATIVE),
+	elf.EM_PPC64:   uint32(elf.R_PPC64_RELATIVE),
+}
+
+// relocate fills in the pointers of a position-independent file.
+func (m *Machine) relocate(f *elf.File, bias uint64) error {
+	s := f.Section(".rela.dyn")
+	if s == nil || f.Type != elf.ET_DYN {
+		return nil
+	}
+	data, err := s.Data()
+	if err != nil {
+		return err
+	}
+	const size = 24
+	for ; len(data) >= size; data = data[size:] {
+		off, info, addend := f.ByteOrder.Uint64(data), f.ByteOrder.Uint64(data[8:]), f.ByteOrder.Uint64(data[16:])
+		if uint32(info) != relativeTypes[f.Machine] {
+			return fmt.Errorf("guest: a relocation of type %d at %#x", uint32(info), off)
+		}
+		if err := m.WriteWord(off+bias, addend+bias); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Program) readSymbols(f *elf.File, bias uint64) error {
 	symbols, err := f.Symbols()
 	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
 		return err
@@ -97,6 +137,7 @@ func (p *Program) readSymbols(f *elf.File) error {
 	p.symbols = make(map[string]elf.Symbol, len(symbols))
 	for _, s := range symbols {
 		if s.Section != elf.SHN_UNDEF {
+			s.Value += bias
 			p.symbols[s.Name] = s
 		}
 	}

@@ -1,0 +1,421 @@
+package runtime
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"xol/analyze"
+	"xol/classify"
+	"xol/decode"
+	"xol/image"
+	"xol/relocate"
+)
+
+// File is a file that processes map, and that uprobes belong to. Its identity is
+// that of the pointer, as that of an inode.
+type File struct {
+	Name     string
+	Image    *image.Image
+	analysis *analyze.Analysis
+	judged   *analyze.Result // the function that was asked about last
+}
+
+// NewFile prepares a file for probes.
+func NewFile(name string, img *image.Image) (*File, error) {
+	a, err := analyze.New(img, analyze.Options{Profile: classify.Uprobe612})
+	if err != nil {
+		return nil, err
+	}
+	return &File{Name: name, Image: img, analysis: a}, nil
+}
+
+// at returns the judged function that holds addr.
+func (f *File) at(addr uint64) (*analyze.Result, bool) {
+	if j := f.judged; j != nil && addr-j.Addr < uint64(len(j.Code)) {
+		return j, true
+	}
+	function, ok := f.analysis.FunctionAt(addr)
+	if !ok {
+		return nil, false
+	}
+	f.judged = f.analysis.Judge(function)
+	return f.judged, f.judged.Err == nil
+}
+
+// Uprobe is a probe in a file: it is in every process that maps it, those that
+// start later included. The fields must not be changed while it is registered.
+type Uprobe struct {
+	File *File
+	// Offset is where in the file, or Symbol what there: one of the two. On
+	// ppc64 a function's first instruction is that of its local entry point.
+	Offset uint64
+	Symbol string
+
+	// Handler runs in front of the instruction. If it returns true, the probe is
+	// taken out of this process, and stays in the others.
+	Handler func(c *UprobeContext) (remove bool)
+	// ReturnHandler, of a probe at a function's entry, runs when the function has
+	// returned; as in Linux, 64 calls may be going on in a task.
+	ReturnHandler func(c *UreturnContext)
+	// Filter reports whether a process is probed; nil for all.
+	Filter func(p *Process) bool
+	// Semaphore is the offset in the file of a 16-bit counter of who listens;
+	// 0 where there is none. It is incremented in every process that is probed.
+	Semaphore uint64
+
+	group *Uprobes
+	addr  uint64 // in the file
+	judge classify.Verdict
+	hits  uint64
+}
+
+// UprobeContext is what the handler of a Uprobe is called with.
+type UprobeContext struct {
+	*Context
+	Uprobe  *Uprobe
+	Process *Process
+}
+
+// UreturnContext is what a ReturnHandler is called with.
+type UreturnContext struct {
+	*ReturnContext
+	Uprobe  *Uprobe
+	Process *Process
+}
+
+// Verdict returns what the rules of uprobes say of a registered probe: how Linux
+// executes the instruction, and what goes wrong then. The runtime itself
+// executes it rightly: a Hazard is a warning.
+func (p *Uprobe) Verdict() classify.Verdict { return p.judge }
+
+// Hits returns how often the instruction was executed, in all processes.
+func (p *Uprobe) Hits() uint64 { return p.hits }
+
+// Uprobes are the processes of a system and the probes in their files. All is
+// used by one goroutine at a time.
+type Uprobes struct {
+	probes    []*Uprobe
+	processes []*Process
+}
+
+// Process is a program: a Runtime over a machine of its own, with files in its
+// memory. The areas that instructions are executed out of line in are its own.
+type Process struct {
+	*Runtime
+	group    *Uprobes
+	mappings []*mapping
+}
+
+// mapping is a file in a process.
+type mapping struct {
+	file   *File
+	image  *Image
+	probes []*uprobeIn // in the order of registration
+}
+
+// uprobeIn is a Uprobe in one process.
+type uprobeIn struct {
+	uprobe *Uprobe
+	hit    *Probe
+	ret    *ReturnProbe // nil where there is none
+}
+
+// maxDepth is how many calls with return handlers may be going on in a task
+// [include/linux/uprobes.h, MAX_URETPROBE_DEPTH].
+const maxDepth = 64
+
+// Start makes a process of a machine whose memory holds a program. Options.Uprobes
+// is implied.
+func (u *Uprobes) Start(r *Runtime) (*Process, error) {
+	if !r.opt.Uprobes {
+		return nil, errNotUser
+	}
+	p := &Process{Runtime: r, group: u}
+	u.processes = append(u.processes, p)
+	return p, nil
+}
+
+var (
+	errNotUser = errors.New("runtime: a process needs Options.Uprobes")
+	errMapped  = errors.New("runtime: the process has not mapped the file")
+	errBusy    = errors.New("runtime: a process cannot fork while one of its CPUs handles a probe")
+)
+
+// Exit ends a process: its probes are gone with it.
+func (p *Process) Exit() { p.group.processes = deleteFrom(p.group.processes, p) }
+
+// Map tells that a file is in the process's memory now, bias above the addresses
+// that it names. Its probes are put in.
+func (p *Process) Map(f *File, bias uint64) error {
+	im, err := p.LoadAt(f.Name, f.Image, bias)
+	if err != nil {
+		return err
+	}
+	m := &mapping{file: f, image: im}
+	p.mappings = append(p.mappings, m)
+	var errs []error
+	for _, u := range p.group.probes {
+		if u.File == f {
+			errs = append(errs, p.insert(m, u))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Unmap tells that a file goes away from the process's memory.
+func (p *Process) Unmap(f *File) error {
+	i := slices.IndexFunc(p.mappings, func(m *mapping) bool { return m.file == f })
+	if i < 0 {
+		return errMapped
+	}
+	m := p.mappings[i]
+	p.mappings = slices.Delete(p.mappings, i, i+1)
+	return p.Unload(m.image)
+}
+
+// Register puts a probe into all processes that map its file and that its Filter
+// wants. Where it cannot be put into one, it is in none. It returns a
+// *RegisterError.
+func (u *Uprobes) Register(p *Uprobe) error {
+	if err := u.place(p); err != nil {
+		return err
+	}
+	p.group, p.hits = u, 0
+	u.probes = append(u.probes, p)
+	for _, process := range u.processes {
+		for _, m := range process.mappings {
+			if m.file != p.File {
+				continue
+			}
+			if err := process.insert(m, p); err != nil {
+				return errors.Join(err, u.Unregister(p))
+			}
+		}
+	}
+	return nil
+}
+
+// Unregister takes a probe out of all processes.
+func (u *Uprobes) Unregister(p *Uprobe) error {
+	if p.group != u {
+		return p.refuse(&ruleUnregistered)
+	}
+	p.group = nil
+	u.probes = deleteFrom(u.probes, p)
+	var errs []error
+	for _, process := range u.processes {
+		for _, m := range process.mappings {
+			errs = append(errs, process.remove(m, p))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Apply has the filters of all probes asked again: probes come into processes
+// that are wanted now, and go from those that are not.
+func (u *Uprobes) Apply() error {
+	var errs []error
+	for _, process := range u.processes {
+		for _, m := range process.mappings {
+			for _, p := range u.probes {
+				switch {
+				case p.File != m.file:
+				case p.wants(process):
+					errs = append(errs, process.insert(m, p))
+				default:
+					errs = append(errs, process.remove(m, p))
+				}
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// place finds where in the file the probe is, and asks the rules.
+func (u *Uprobes) place(p *Uprobe) error {
+	if p.group != nil {
+		return p.refuse(&ruleRegistered)
+	}
+	if p.File == nil || (p.Symbol == "") == (p.Offset == 0) {
+		return p.refuse(&rulePlace)
+	}
+	if err := p.locate(); err != nil {
+		return err
+	}
+	res, ok := p.File.at(p.addr)
+	if !ok {
+		return p.refuse(&ruleNotText)
+	}
+	if p.judge = p.File.analysis.Profile.At(&res.Func, p.addr); !p.judge.OK() {
+		return p.refuse(p.judge.Rule)
+	}
+	return nil
+}
+
+func (p *Uprobe) locate() error {
+	name := p.Symbol
+	if name == "" {
+		name = fmt.Sprintf("file:%#x", p.Offset)
+	}
+	places, err := p.File.Image.Resolve(name)
+	if err != nil {
+		if p.Symbol == "" {
+			return p.refuse(&ruleNotText)
+		}
+		return p.refuse(&ruleSymbol)
+	}
+	p.addr = places[0].Addr
+	if f, ok := p.File.analysis.FunctionAt(p.addr); ok && p.Symbol != "" && f.Addr == p.addr {
+		p.addr += f.LocalEntry
+	}
+	return nil
+}
+
+func (p *Uprobe) wants(process *Process) bool { return p.Filter == nil || p.Filter(process) }
+
+// refuse returns the error that rule forbids p.
+func (p *Uprobe) refuse(rule *classify.Rule) error {
+	place := "file"
+	if p.File != nil {
+		place = p.File.Name
+	}
+	if p.Symbol != "" {
+		place += ":" + p.Symbol
+	} else {
+		place = fmt.Sprintf("%s:%#x", place, p.Offset)
+	}
+	errno := rule.Errno
+	if errno == 0 {
+		errno = classify.EINVAL
+	}
+	return &RegisterError{Place: place, Addr: p.addr, Errno: errno, Rule: rule}
+}
+
+func (m *mapping) index(u *Uprobe) int {
+	return slices.IndexFunc(m.probes, func(in *uprobeIn) bool { return in.uprobe == u })
+}
+
+// insert puts a probe into the process, where it is wanted and not there yet.
+func (p *Process) insert(m *mapping, u *Uprobe) error {
+	if m.index(u) >= 0 || !u.wants(p) {
+		return nil
+	}
+	in, err := p.put(m, u)
+	if err != nil {
+		return err
+	}
+	if err := p.listen(m, u, 1); err != nil {
+		return errors.Join(err, p.take(in))
+	}
+	m.probes = append(m.probes, in)
+	return nil
+}
+
+// put registers what a Uprobe is in the process's runtime.
+func (p *Process) put(m *mapping, u *Uprobe) (*uprobeIn, error) {
+	addr := u.addr + m.image.bias
+	in := &uprobeIn{uprobe: u}
+	in.hit = &Probe{Addr: addr, PreHandler: func(c *Context) bool {
+		u.hits++
+		if u.Handler != nil && u.Handler(&UprobeContext{c, u, p}) {
+			if err := p.remove(m, u); err != nil {
+				p.failed = err
+			}
+		}
+		return false
+	}}
+	if err := p.Runtime.Register(in.hit); err != nil {
+		return nil, err
+	}
+	if u.ReturnHandler == nil {
+		return in, nil
+	}
+	in.ret = &ReturnProbe{Addr: addr, MaxActive: maxDepth * max(len(p.cpus), 1), Handler: func(c *ReturnContext) {
+		u.ReturnHandler(&UreturnContext{c, u, p})
+	}}
+	if err := p.RegisterReturn(in.ret); err != nil {
+		return nil, errors.Join(err, p.Runtime.Unregister(in.hit))
+	}
+	return in, nil
+}
+
+// take takes it out again.
+func (p *Process) take(in *uprobeIn) error {
+	err := p.Runtime.Unregister(in.hit)
+	if in.ret != nil {
+		err = errors.Join(err, p.UnregisterReturn(in.ret))
+	}
+	return err
+}
+
+// remove takes a probe out of the process, where it is there.
+func (p *Process) remove(m *mapping, u *Uprobe) error {
+	i := m.index(u)
+	if i < 0 {
+		return nil
+	}
+	in := m.probes[i]
+	m.probes = slices.Delete(m.probes, i, i+1)
+	return errors.Join(p.take(in), p.listen(m, u, -1))
+}
+
+var ruleSemaphore = classify.Rule{ID: "runtime/semaphore", Errno: classify.EINVAL,
+	Reason: "the file has no 16-bit counter there, or it would leave its range"}
+
+// listen changes the counter of those who listen to a marker.
+func (p *Process) listen(m *mapping, u *Uprobe, by int) error {
+	const most = 1<<15 - 1 // [kernel/events/uprobes.c, __update_ref_ctr]
+	if u.Semaphore == 0 {
+		return nil
+	}
+	addr, ok := m.file.Image.AddrOf(u.Semaphore)
+	if !ok {
+		return u.refuse(&ruleSemaphore)
+	}
+	var b [2]byte
+	if err := p.m.Read(b[:], addr+m.image.bias); err != nil {
+		return u.refuse(&ruleSemaphore)
+	}
+	order := p.m.ByteOrder()
+	n := int(order.Uint16(b[:])) + by
+	if n < 0 || n > most {
+		return u.refuse(&ruleSemaphore)
+	}
+	order.PutUint16(b[:], uint16(n))
+	return p.m.Write(addr+m.image.bias, b[:])
+}
+
+// noScratch stands for no scratch register: register 0 of a File never is one.
+const noScratch = 0
+
+// restrict makes a site what uprobes know: no boost, no jump but in the place of
+// a NOP. An operand relative to the instruction pointer is addressed through a
+// register that is restored behind the copy.
+func (r *Runtime) restrict(s *site, v *classify.Verdict) {
+	s.mayBoost = false
+	if !r.opt.OptimizeNops || !bytes.Equal(s.inst.Bytes(), r.isa.EntryNop()) {
+		s.region.Region = 0
+	}
+	for _, c := range [...]struct {
+		fix  classify.Fixups
+		name string
+	}{{classify.ScratchSI, "rsi"}, {classify.ScratchDI, "rdi"}, {classify.ScratchBX, "rbx"}} {
+		if v.Fixups&c.fix != 0 && s.inst.PCRel.Kind == decode.PCRelMemory {
+			s.scratch = r.file.Index(c.name)
+		}
+	}
+}
+
+// copyThrough makes a copy that addresses its operand through the site's scratch
+// register.
+func (r *Runtime) copyThrough(s *site) (err error) {
+	opt := relocate.Options{
+		Form: relocate.Slot, Back: relocate.BackBreakpoint, Kernel: r.opt.Kernel,
+		Reach: relocate.Far, Scratch: relocate.ScratchGiven, Registers: 1 << s.scratch,
+	}
+	s.step, err = r.copyWith(s, opt)
+	s.several = err == nil
+	return err
+}

@@ -1,0 +1,116 @@
+package runtime
+
+import (
+	"errors"
+	"slices"
+)
+
+// Fork makes a process of m, a copy of the parent's machine with its memory and
+// registers, as a child that has the parent's probes, as far as their Filter
+// wants them there. Calls that are going on return through their handlers in
+// the child, too. No CPU may be handling a hit.
+func (p *Process) Fork(m Machine) (*Process, error) {
+	if slices.ContainsFunc(p.cpus, func(c control) bool { return c.current.status != Idle }) || p.anyAt(p.own) {
+		return nil, errBusy
+	}
+	r, err := New(m, p.isa, p.opt)
+	if err != nil {
+		return nil, err
+	}
+	child, err := p.group.Start(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(p.clean(m), child.inherit(p)); err != nil {
+		child.Exit()
+		return nil, err
+	}
+	return child, nil
+}
+
+// own reports whether pc is in a copy or a stub.
+func (r *Runtime) own(pc uint64) bool { return r.slots.owner(pc) != nil || r.stubs.holds(pc) }
+
+// clean takes from a copy of the memory what the runtime has put there.
+func (r *Runtime) clean(m Machine) error {
+	var errs []error
+	for _, s := range r.sites {
+		if s.armed && !s.internal {
+			errs = append(errs, m.Write(s.addr, s.original))
+		}
+	}
+	for _, c := range r.slots.chunks {
+		errs = append(errs, m.Unmap(c.addr, chunkSize))
+	}
+	for _, page := range r.counters.pages {
+		errs = append(errs, m.Unmap(page, pageSize))
+	}
+	if r.stubs.page != 0 {
+		errs = append(errs, m.Unmap(r.stubs.page, pageSize))
+	}
+	return errors.Join(errs...)
+}
+
+// inherit puts the parent's files and probes into the child. The counters of the
+// markers have been copied with the memory.
+func (p *Process) inherit(parent *Process) error {
+	copy(p.returns.tasks, parent.returns.tasks)
+	heirs := map[*ReturnProbe]*ReturnProbe{}
+	for _, from := range parent.mappings {
+		im, err := p.LoadAt(from.file.Name, from.file.Image, from.image.bias)
+		if err != nil {
+			return err
+		}
+		m := &mapping{file: from.file, image: im}
+		p.mappings = append(p.mappings, m)
+		if parent.stubs.page != 0 && p.stubs.page == 0 {
+			if err := p.putStubs(parent.stubs.page); err != nil {
+				return err
+			}
+		}
+		for _, in := range from.probes {
+			if err := p.inheritProbe(m, in, heirs); err != nil {
+				return err
+			}
+		}
+	}
+	return p.inheritCalls(parent, heirs)
+}
+
+func (p *Process) inheritProbe(m *mapping, in *uprobeIn, heirs map[*ReturnProbe]*ReturnProbe) error {
+	if !in.uprobe.wants(p) {
+		return p.listen(m, in.uprobe, -1)
+	}
+	own, err := p.put(m, in.uprobe)
+	if err != nil {
+		return err
+	}
+	m.probes = append(m.probes, own)
+	heirs[in.ret] = own.ret
+	return nil
+}
+
+// inheritCalls copies what is known of the calls that return to the trampoline,
+// which stands at the same address in the child.
+func (p *Process) inheritCalls(parent *Process, heirs map[*ReturnProbe]*ReturnProbe) error {
+	if parent.returns.addr == 0 {
+		return nil
+	}
+	if err := p.makeTrampoline(p.mappings[0].image); err != nil {
+		return err
+	}
+	for task, calls := range parent.returns.calls {
+		for _, in := range calls {
+			heir := *in
+			heir.data = slices.Clone(in.data)
+			if own := heirs[in.probe]; own != nil && in.live() {
+				own.made++
+				heir.probe, heir.entry = own, own.entry
+			} else {
+				heir.probe, heir.entry = &ReturnProbe{}, &Probe{Addr: in.entry.Addr}
+			}
+			p.returns.calls[task] = append(p.returns.calls[task], &heir)
+		}
+	}
+	return nil
+}
