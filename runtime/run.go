@@ -135,6 +135,9 @@ func (r *Runtime) callNested(cpu int, f Function, args []uint64) (uint64, error)
 	c := r.m.CPU(cpu)
 	saved := r.file.NewState()
 	c.SaveCore(saved)
+	for _, i := range r.controls {
+		r.file.SetWord(saved, i, c.Reg(i))
+	}
 	control, wasRunning := &r.cpus[cpu], c.Running()
 	current, outer, running := control.current, control.outer, control.running
 	r.depth++
@@ -144,6 +147,9 @@ func (r *Runtime) callNested(cpu int, f Function, args []uint64) (uint64, error)
 		control.left = control.left[:len(control.left)-1]
 		control.current, control.outer, control.running = current, outer, running
 		c.RestoreCore(saved)
+		for _, i := range r.controls {
+			c.SetReg(i, r.file.Word(saved, i))
+		}
 		c.SetRunning(wasRunning)
 	}()
 	const budget = 1 << 30

@@ -87,6 +87,7 @@ type Runtime struct {
 	convention *machine.Convention
 	opt        Options
 	fields     []*detour.Field // of the frame, by register
+	controls   []int           // registers of the frame that SaveCore leaves out
 
 	images    []*Image
 	sites     map[uint64]*site
@@ -123,6 +124,9 @@ func New(m Machine, isa arch.ISA, opt Options) (*Runtime, error) {
 	for i := range frame.Fields {
 		if f := &frame.Fields[i]; f.Register != detour.NoRegister {
 			r.fields[f.Register] = f
+			if r.file.Registers[f.Register].Kind == machine.Control {
+				r.controls = append(r.controls, f.Register)
+			}
 		}
 	}
 	r.returns.calls = map[uint64][]*instance{}
