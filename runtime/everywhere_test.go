@@ -144,6 +144,9 @@ type everywhere struct {
 	fixed   []*watched // those that stay as they are
 	loose   []*watched // those that come and go
 	places  map[uint64]*optcheck.Verdict
+
+	interrupts uint64
+	changing   bool
 }
 
 // watched is a probe, and how often its handlers were called.
@@ -222,6 +225,14 @@ func (e *everywhere) register(t *testing.T, p *runtime.Probe) bool {
 		w.post = new(uint64)
 		p.PostHandler = func(*runtime.Context) { *w.post++ }
 	}
+	if pre := p.PreHandler; e.mode.churn && pre != nil {
+		p.PreHandler = func(c *runtime.Context) bool {
+			if e.random.IntN(1000) == 0 {
+				e.change(t)
+			}
+			return pre(c)
+		}
+	}
 	err := e.Register(p)
 	var refused *runtime.RegisterError
 	if errors.As(err, &refused) {
@@ -271,6 +282,7 @@ func (e *everywhere) run(t *testing.T) {
 	for e.refill(t) {
 		if e.mode.churn {
 			e.change(t)
+			e.interrupt(t)
 		}
 		if err := e.Run(1 + e.random.IntN(8000)); err != nil && !errors.Is(err, runtime.ErrBudget) {
 			t.Fatal(err)
@@ -299,9 +311,36 @@ func (e *everywhere) refill(t *testing.T) (busy bool) {
 	return busy
 }
 
-// change does something to some of the loose probes.
+// interrupt calls a function in the midst of what a CPU does.
+func (e *everywhere) interrupt(t *testing.T) {
+	t.Helper()
+	cpu := e.random.IntN(len(e.workers))
+	if !e.m.CPU(cpu).Running() {
+		return
+	}
+	f, err := e.p.Function(interruptFunction)
+	if err == nil {
+		err = e.Interrupt(cpu, f, interruptArgs...)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.interrupts++
+}
+
+// What interrupts call: the days of February 2000.
+const interruptFunction = "days"
+
+var interruptArgs = []uint64{2000, 2}
+
+// change does something to some of the loose probes. Handlers do it as well.
 func (e *everywhere) change(t *testing.T) {
 	t.Helper()
+	if e.changing || len(e.loose) == 0 {
+		return
+	}
+	e.changing = true
+	defer func() { e.changing = false }()
 	var err error
 	for range e.random.IntN(20) {
 		w := e.loose[e.random.IntN(len(e.loose))]
@@ -342,6 +381,13 @@ func (e *everywhere) compare(t *testing.T, want execution) (hits uint64) {
 			continue
 		}
 		times := want.times[w.Addr]
+		if inside := want.interrupt[w.Addr]; inside != 0 {
+			// In the midst of a hit an interrupt's hits are missed.
+			if all := times + inside*e.interrupts; n+w.Nmissed() != all || n < times {
+				t.Errorf("%#x: %d hits and %d missed, but executed %d times", w.Addr, n, w.Nmissed(), all)
+			}
+			continue
+		}
 		if n != times || w.Nmissed() != 0 {
 			t.Errorf("%#x: %d hits and %d missed, but executed %d times", w.Addr, n, w.Nmissed(), times)
 		}
@@ -434,7 +480,8 @@ func (p *program) sharing(cpu int) workload.Workload {
 
 // execution is what happens where there are no probes.
 type execution struct {
-	times map[uint64]uint64 // that an instruction was executed
+	times     map[uint64]uint64 // that an instruction was executed
+	interrupt map[uint64]uint64 // in one interrupt
 	// undetermined are instructions that are executed as often as the order of
 	// the CPUs has it: they wait for a lock, or try again.
 	undetermined map[uint64]bool
@@ -458,6 +505,7 @@ func executed(t *testing.T, isa, level string, seed uint64, cpus int) execution 
 			x.step(t, p, c)
 		}
 	}
+	x.interrupt = interrupted(t, p)
 	for _, name := range sharingFunctions {
 		addr, size := p.text(t, name)
 		for at := addr + 1; at < addr+size; at++ {
@@ -465,6 +513,21 @@ func executed(t *testing.T, isa, level string, seed uint64, cpus int) execution 
 		}
 	}
 	return x
+}
+
+// interrupted counts the instructions of one interrupt.
+func interrupted(t *testing.T, p *program) map[uint64]uint64 {
+	t.Helper()
+	f, err := p.p.Function(interruptFunction)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.m.CPUs[0].Call(f, interruptArgs...); err != nil {
+		t.Fatal(err)
+	}
+	x := execution{times: map[uint64]uint64{}}
+	x.step(t, p, p.m.CPUs[0])
+	return x.times
 }
 
 // text returns where the instructions of a function are.
