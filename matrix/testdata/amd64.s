@@ -206,6 +206,17 @@ function second
 	ret
 end second
 
+# x + 300, and the first instruction is a jump
+function hop
+	mark	hop, subject
+	jmp	1f
+	ud2
+1:
+	lea	300(%rdi), %rax
+	nop
+	ret
+end hop
+
 # Counts in memory, as an interrupt does.
 function interrupt
 	mark	interrupt, subject

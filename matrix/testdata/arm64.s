@@ -205,6 +205,17 @@ function second
 	ret
 end second
 
+# x + 300, and the first instruction is a jump
+function hop
+	mark	hop, subject
+	b	1f
+	udf	#0
+1:
+	add	x0, x0, #300
+	nop
+	ret
+end hop
+
 # Counts in memory, as an interrupt does.
 function interrupt
 	mark	interrupt, subject

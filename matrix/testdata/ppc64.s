@@ -224,6 +224,17 @@ function second
 	blr
 end second
 
+# x + 300, and the first instruction is a jump
+function hop
+	mark	hop, subject
+	b	1f
+	.long	0
+1:
+	addi	3, 3, 300
+	nop
+	blr
+end hop
+
 # Counts in memory, as an interrupt does.
 function interrupt
 	mark	interrupt, subject
