@@ -5,7 +5,8 @@
 # make lint   gofmt, go vet, staticcheck
 # make race   every test under the race detector (needs a C compiler)
 # make fuzz   every fuzz target for FUZZTIME each
-# make soak   probes everywhere, with SEEDS schedules for each program and mode
+# make soak   probes everywhere, with SEEDS schedules for each program and mode;
+#             patch plans with CPUs at every instruction of detour buffers
 # make bench  every benchmark
 
 GO       ?= go
@@ -61,12 +62,12 @@ fuzz: | toolchain
 		done; \
 	done
 
-# All that the test says is left in .cache/soak.txt.
+# All that the tests say is left in .cache/soak.txt.
 soak: | toolchain
 	@mkdir -p .cache
-	$(GO) test -tags "$(TAGS)" -run '^TestEverywhere$$' -timeout 24h -v ./runtime -seeds $(SEEDS) > .cache/soak.txt || \
+	$(GO) test -tags "$(TAGS)" -run '^TestEvery' -timeout 24h -v ./runtime -seeds $(SEEDS) -stride 1 > .cache/soak.txt || \
 		{ grep -v '^===\|--- PASS' .cache/soak.txt; exit 1; }
-	@grep 'runs,' .cache/soak.txt
+	@grep 'runs,\|states' .cache/soak.txt
 
 bench: | toolchain
 	$(GO) test -tags "$(TAGS)" -run '^$$' -bench '$(BENCH)' -benchmem ./...
