@@ -375,7 +375,7 @@ func TestEveryArming(t *testing.T) {
 			}
 		}
 		t.Logf("arm: %v", arm)
-		t.Logf("disarm: %v", disarm)
+		t.Logf("disarm: %d states at %d sites", disarm.states, disarm.sites)
 	})
 }
 
@@ -417,7 +417,7 @@ func (d *drill) disarm(t *testing.T, p *runtime.Probe, i int, count *states) (mo
 	if err := errors.Join(d.Unregister(p), d.finish()); err != nil {
 		return more, err
 	}
-	count.count(before, d.times(p.Addr))
+	count.states++
 	if hits := d.Hits(p); hits != before {
 		return more, fmt.Errorf("%d hits after it was unregistered", hits-before)
 	}
