@@ -183,7 +183,8 @@ func (g *Regs) SetReturnValue(v uint64) { g.set(g.r.convention.Result, v) }
 // ReturnAddress returns where a function at whose entry the probe is returns
 // to; 0 where the stack cannot be read.
 func (g *Regs) ReturnAddress() uint64 {
-	return g.r.realReturn(g.r.returns.tasks[g.number], g.SP(), g.returnAddress())
+	sp := g.SP()
+	return g.r.realReturn(g.r.returns.running[g.number], sp, g.returnAddress(sp))
 }
 
 func (g *Regs) get(i int) uint64 {

@@ -84,11 +84,27 @@ func (in *instance) live() bool { return in.probe.entry == in.entry }
 
 // returns is the trampoline, and the calls that will return to it.
 type returns struct {
-	addr     uint64                 // of the trampoline; 0 where there is none yet
-	site     *site                  // the instruction that returns to the real caller
-	calls    map[uint64][]*instance // by task, the latest call last: stack pointers never rise
-	tasks    []uint64               // of the CPUs
-	contexts []ReturnContext        // of the handlers that run, by CPU
+	addr     uint64 // of the trampoline; 0 where there is none yet
+	site     *site  // the instruction that returns to the real caller
+	tasks    map[uint64]*task
+	running  []*task         // by CPU
+	contexts []ReturnContext // of the handlers that run, by CPU
+}
+
+// task is a sequence of calls.
+type task struct {
+	number uint64
+	calls  []*instance // the latest last: stack pointers never rise
+}
+
+// task returns the task of a number.
+func (s *returns) task(number uint64) *task {
+	t := s.tasks[number]
+	if t == nil {
+		t = &task{number: number}
+		s.tasks[number] = t
+	}
+	return t
 }
 
 var ruleNotEntry = classify.Rule{ID: "runtime/not-entry", Errno: classify.EINVAL,
@@ -193,19 +209,31 @@ func (r *Runtime) entryOf(im *Image, addr uint64) (uint64, bool) {
 
 // SetTask says which task a CPU runs from now on: calls return in the task that
 // made them. A CPU starts with a task of its own, whose number is its own.
-func (r *Runtime) SetTask(cpu int, task uint64) { r.returns.tasks[cpu] = task }
+func (r *Runtime) SetTask(cpu int, task uint64) { r.returns.running[cpu] = r.returns.task(task) }
 
 // TaskExit is called when a task ends: the calls that it was in never return.
 func (r *Runtime) TaskExit(task uint64) {
-	for _, in := range r.returns.calls[task] {
+	t := r.returns.tasks[task]
+	if t == nil {
+		return
+	}
+	for _, in := range t.calls {
 		in.recycle()
 	}
-	delete(r.returns.calls, task)
+	t.calls = nil
+	if !slices.Contains(r.returns.running, t) {
+		delete(r.returns.tasks, task)
+	}
 }
 
 // Depth returns how many calls of functions with return probes are going on in a
 // task.
-func (r *Runtime) Depth(task uint64) int { return len(r.returns.calls[task]) }
+func (r *Runtime) Depth(task uint64) int {
+	if t := r.returns.tasks[task]; t != nil {
+		return len(t.calls)
+	}
+	return 0
+}
 
 // recycle gives an instance back to its probe.
 func (in *instance) recycle() {
@@ -217,11 +245,11 @@ func (in *instance) recycle() {
 
 // called handles a call of a probed function: it will return to the trampoline.
 func (r *Runtime) called(p *ReturnProbe, c *Context) {
-	task := r.returns.tasks[c.CPU]
-	sp, to := c.Regs.SP(), c.Regs.returnAddress()
-	r.dropSkipped(task, sp)
+	t, sp := r.returns.running[c.CPU], c.Regs.SP()
+	to := c.Regs.returnAddress(sp)
+	t.dropSkipped(sp)
 	if to != r.returns.addr {
-		r.dropReplaced(task, sp, c.Probe)
+		r.dropReplaced(t, sp, c.Probe)
 	}
 	in := p.take(len(r.cpus))
 	if in == nil {
@@ -229,13 +257,13 @@ func (r *Runtime) called(p *ReturnProbe, c *Context) {
 		return
 	}
 	in.probe, in.entry, in.to, in.sp = p, c.Probe, to, sp
-	skip := p.EntryHandler != nil && p.EntryHandler(r.returnContext(c, in, r.realReturn(task, sp, to)))
+	skip := p.EntryHandler != nil && p.EntryHandler(r.returnContext(c, in, r.realReturn(t, sp, to)))
 	if skip || !in.live() {
 		in.recycle()
 		return
 	}
-	r.returns.calls[task] = append(r.returns.calls[task], in)
-	c.Regs.setReturnAddress(r.returns.addr)
+	t.calls = append(t.calls, in)
+	c.Regs.setReturnAddress(sp, r.returns.addr)
 }
 
 // returnContext returns what a handler is called with.
@@ -247,14 +275,13 @@ func (r *Runtime) returnContext(c *Context, in *instance, to uint64) *ReturnCont
 
 // dropSkipped recycles the calls that a longjmp left behind: their frames are
 // below the stack pointer.
-func (r *Runtime) dropSkipped(task, sp uint64) {
-	calls := r.returns.calls[task]
-	n := len(calls)
-	for n > 0 && calls[n-1].sp < sp {
+func (t *task) dropSkipped(sp uint64) {
+	n := len(t.calls)
+	for n > 0 && t.calls[n-1].sp < sp {
 		n--
-		calls[n].recycle()
+		t.calls[n].recycle()
 	}
-	r.returns.calls[task] = calls[:n]
+	t.calls = t.calls[:n]
 }
 
 // dropReplaced recycles the calls that a longjmp left behind at the very stack
@@ -262,55 +289,48 @@ func (r *Runtime) dropSkipped(task, sp uint64) {
 // addresses are on the stack, that of the new call has replaced theirs. Else
 // such a call may be going on, of a function without a frame, but not one of the
 // same function.
-func (r *Runtime) dropReplaced(task, sp uint64, entry *Probe) {
-	calls := r.returns.calls[task]
+func (r *Runtime) dropReplaced(t *task, sp uint64, entry *Probe) {
 	onStack := r.convention.Link < 0
-	for i := len(calls) - 1; i >= 0 && calls[i].sp == sp; i-- {
-		if calls[i].to == r.returns.addr || !onStack && calls[i].entry.Addr != entry.Addr {
+	for i := len(t.calls) - 1; i >= 0 && t.calls[i].sp == sp; i-- {
+		if t.calls[i].to == r.returns.addr || !onStack && t.calls[i].entry.Addr != entry.Addr {
 			continue
 		}
 		end := i + 1
-		for end < len(calls) && calls[end].to == r.returns.addr && calls[end].sp == sp {
+		for end < len(t.calls) && t.calls[end].to == r.returns.addr && t.calls[end].sp == sp {
 			end++
 		}
-		for _, in := range calls[i:end] {
+		for _, in := range t.calls[i:end] {
 			in.recycle()
 		}
-		calls = slices.Delete(calls, i, end)
+		t.calls = slices.Delete(t.calls, i, end)
 	}
-	r.returns.calls[task] = calls
 }
 
 // returned handles a return to the trampoline: the handlers of all calls that
 // end here run, and the real caller is returned to.
 func (r *Runtime) returned(c *Context) bool {
-	task, sp := r.returns.tasks[c.CPU], c.Regs.SP()
-	r.dropSkipped(task, sp)
-	calls := r.returns.calls[task]
-	first := len(calls) - 1
-	for first >= 0 && calls[first].sp == sp && calls[first].to == r.returns.addr {
+	t, sp := r.returns.running[c.CPU], c.Regs.SP()
+	t.dropSkipped(sp)
+	first := len(t.calls) - 1
+	for first >= 0 && t.calls[first].sp == sp && t.calls[first].to == r.returns.addr {
 		first--
 	}
-	if first < 0 || calls[first].sp != sp {
+	if first < 0 || t.calls[first].sp != sp {
 		r.failed = &ReturnError{CPU: c.CPU, SP: sp}
 		return false
 	}
-	to := calls[first].to
-	c.Regs.setReturnAddress(to)
+	to := t.calls[first].to
+	c.Regs.setReturnAddress(sp, to)
 	c.Regs.ip = to
-	for {
-		calls := r.returns.calls[task]
-		n := len(calls) - 1
-		if n < first {
-			return false
-		}
-		in := calls[n]
-		r.returns.calls[task] = calls[:n]
+	for n := len(t.calls) - 1; n >= first; n = len(t.calls) - 1 {
+		in := t.calls[n]
+		t.calls = t.calls[:n]
 		if in.live() {
 			r.runReturn(c, in, to)
 		}
 		in.recycle()
 	}
+	return false
 }
 
 func (r *Runtime) runReturn(c *Context, in *instance, to uint64) {
@@ -325,11 +345,11 @@ func (r *Runtime) runReturn(c *Context, in *instance, to uint64) {
 
 // realReturn returns where a call with the stack pointer sp, or with sp in its
 // frame, really returns to, if its return address is the trampoline.
-func (r *Runtime) realReturn(task, sp, addr uint64) uint64 {
+func (r *Runtime) realReturn(t *task, sp, addr uint64) uint64 {
 	if addr != r.returns.addr || addr == 0 {
 		return addr
 	}
-	calls := r.returns.calls[task]
+	calls := t.calls
 	n := sort.Search(len(calls), func(i int) bool { return calls[i].sp < sp })
 	for n--; n >= 0; n-- {
 		if calls[n].to != r.returns.addr {
@@ -346,7 +366,10 @@ func (r *Runtime) realReturn(task, sp, addr uint64) uint64 {
 // that holds the return address, on ppc64 the one that the back chain leads to.
 // In a function that has saved nothing yet it is the stack pointer.
 func (r *Runtime) RealReturnAddress(task, at, addr uint64) uint64 {
-	return r.realReturn(task, at, addr)
+	if t := r.returns.tasks[task]; t != nil {
+		return r.realReturn(t, at, addr)
+	}
+	return addr
 }
 
 // ReturnError says that a program returned to the trampoline though no call is
@@ -425,20 +448,20 @@ func (r *Runtime) boostTrampoline() error {
 	return nil
 }
 
-// returnAddress returns what stands where the return address does: the
-// trampoline, perhaps.
-func (g *Regs) returnAddress() uint64 {
+// returnAddress returns what stands where the return address does, when the
+// stack pointer is sp: the trampoline, perhaps.
+func (g *Regs) returnAddress(sp uint64) uint64 {
 	if link := g.r.convention.Link; link >= 0 {
 		return g.get(link)
 	}
-	v, _ := g.r.m.ReadWord(g.SP())
+	v, _ := g.r.m.ReadWord(sp)
 	return v
 }
 
-func (g *Regs) setReturnAddress(addr uint64) {
+func (g *Regs) setReturnAddress(sp, addr uint64) {
 	if link := g.r.convention.Link; link >= 0 {
 		g.set(link, addr)
 		return
 	}
-	_ = g.r.m.WriteWord(g.SP(), addr)
+	_ = g.r.m.WriteWord(sp, addr)
 }

@@ -129,10 +129,10 @@ func New(m Machine, isa arch.ISA, opt Options) (*Runtime, error) {
 			}
 		}
 	}
-	r.returns.calls = map[uint64][]*instance{}
-	r.returns.tasks = make([]uint64, len(r.cpus))
+	r.returns.tasks = map[uint64]*task{}
+	r.returns.running = make([]*task, len(r.cpus))
 	for i := range r.cpus {
-		r.returns.tasks[i] = uint64(i)
+		r.SetTask(i, uint64(i))
 		r.cpus[i].front = [2]machine.State{r.file.NewState(), r.file.NewState()}
 	}
 	return r, nil

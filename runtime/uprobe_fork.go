@@ -54,7 +54,9 @@ func (r *Runtime) clean(m Machine) error {
 // inherit puts the parent's files and probes into the child. The counters of the
 // markers have been copied with the memory.
 func (p *Process) inherit(parent *Process) error {
-	copy(p.returns.tasks, parent.returns.tasks)
+	for cpu := range min(len(p.cpus), len(parent.cpus)) {
+		p.SetTask(cpu, parent.returns.running[cpu].number)
+	}
 	heirs := map[*ReturnProbe]*ReturnProbe{}
 	for _, from := range parent.mappings {
 		im, err := p.LoadAt(from.file.Name, from.file.Image, from.image.bias)
@@ -99,17 +101,18 @@ func (p *Process) inheritCalls(parent *Process, heirs map[*ReturnProbe]*ReturnPr
 	if err := p.makeTrampoline(p.mappings[0].image); err != nil {
 		return err
 	}
-	for task, calls := range parent.returns.calls {
-		for _, in := range calls {
+	for number, t := range parent.returns.tasks {
+		own := p.returns.task(number)
+		for _, in := range t.calls {
 			heir := *in
 			heir.data = slices.Clone(in.data)
-			if own := heirs[in.probe]; own != nil && in.live() {
-				own.made++
-				heir.probe, heir.entry = own, own.entry
+			if probe := heirs[in.probe]; probe != nil && in.live() {
+				probe.made++
+				heir.probe, heir.entry = probe, probe.entry
 			} else {
 				heir.probe, heir.entry = &ReturnProbe{}, &Probe{Addr: in.entry.Addr}
 			}
-			p.returns.calls[task] = append(p.returns.calls[task], &heir)
+			own.calls = append(own.calls, &heir)
 		}
 	}
 	return nil

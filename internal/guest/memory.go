@@ -37,9 +37,26 @@ type page struct {
 // memory is the address space that all CPUs share.
 type memory struct {
 	pages  map[uint64]*page // by address
+	recent [8]recentPage    // by the low bits of the page's number
 	free   []page           // used before
 	chunks [][]byte
 	taken  uint64 // bytes of the chunks
+}
+
+// recentPage is a page that was looked for.
+type recentPage struct {
+	addr uint64
+	*page
+}
+
+// at returns the page that holds addr; nil where there is none.
+func (m *memory) at(addr uint64) *page {
+	addr &^= pageMask
+	r := &m.recent[addr/PageSize%uint64(len(m.recent))]
+	if r.addr != addr || r.page == nil {
+		*r = recentPage{addr, m.pages[addr]}
+	}
+	return r.page
 }
 
 var (
@@ -134,6 +151,7 @@ func (m *Machine) Unmap(addr, size uint64) error {
 			m.memory.free = append(m.memory.free, *p.fetched)
 		}
 		delete(m.memory.pages, at)
+		clear(m.memory.recent[:])
 	})
 }
 
@@ -174,7 +192,7 @@ func (m *Machine) forget(addr, size uint64) error {
 // Read copies memory at addr into dst.
 func (m *Machine) Read(dst []byte, addr uint64) error {
 	return each(addr, uint64(len(dst)), func(at, size uint64) error {
-		p := m.memory.pages[at&^pageMask]
+		p := m.memory.at(at)
 		if p == nil {
 			return unmapped(at)
 		}
@@ -187,7 +205,7 @@ func (m *Machine) Read(dst []byte, addr uint64) error {
 // CPU, from the next instruction on.
 func (m *Machine) Write(addr uint64, src []byte) error {
 	return each(addr, uint64(len(src)), func(at, size uint64) error {
-		p := m.memory.pages[at&^pageMask]
+		p := m.memory.at(at)
 		if p == nil {
 			return unmapped(at)
 		}
@@ -231,7 +249,7 @@ func (m *Machine) flushTLB() error {
 // Perm returns what the guest may do with the page that holds addr; 0 where it
 // has none.
 func (m *Machine) Perm(addr uint64) runtime.Perm {
-	if p := m.memory.pages[addr&^pageMask]; p != nil {
+	if p := m.memory.at(addr); p != nil {
 		return p.perm
 	}
 	return 0
@@ -239,6 +257,11 @@ func (m *Machine) Perm(addr uint64) runtime.Perm {
 
 // ReadWord returns the 8-byte word at addr, in the guest's byte order.
 func (m *Machine) ReadWord(addr uint64) (uint64, error) {
+	if offset := addr & pageMask; offset <= PageSize-8 {
+		if p := m.memory.at(addr); p != nil {
+			return m.swap(binary.LittleEndian.Uint64(p.mem[offset:])), nil
+		}
+	}
 	var b [8]byte
 	err := m.Read(b[:], addr)
 	return m.swap(binary.LittleEndian.Uint64(b[:])), err
