@@ -191,6 +191,30 @@ func TestWatchCPUs(t *testing.T) {
 	}
 }
 
+// TestWatchReturn watches the return address of a call on amd64: the access is
+// reported though the CPU runs no more behind it.
+func TestWatchReturn(t *testing.T) {
+	p := open(t, "amd64", "2", guest.Options{Exact: true}, runtime.Options{})
+	conv := p.m.ISA.Convention()
+	slot := (p.m.CPUs[0].Reg(p.m.File.SP)-conv.RedZone-conv.Frame)&^15 - conv.Skew
+	w := &runtime.WatchProbe{Addr: slot, Len: 8, Kind: machine.WatchAccess}
+	w.Handler = func(c *runtime.WatchContext) {
+		if c.Kind != machine.WatchRead || c.Old != guest.ExitAddress || c.Regs.IP() != guest.ExitAddress {
+			t.Errorf("%+v at %#x", c.Watched, c.Regs.IP())
+		}
+	}
+	if err := p.RegisterWatch(w); err != nil {
+		t.Fatal(err)
+	}
+	f, err := p.p.Function("length")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := p.Call(0, f, bufferAddr); err != nil || got != 0 || w.Hits() != 1 || p.m.CPUs[0].Running() {
+		t.Errorf("%d, %v, %d hits", got, err, w.Hits())
+	}
+}
+
 // TestWatchSlots takes all slots, and then some.
 func TestWatchSlots(t *testing.T) {
 	want := map[string]int{"amd64": 4, "arm64": 4, "ppc64": 2, "ppc64le": 2}

@@ -33,17 +33,9 @@ func (m *Machine) Load(r io.ReaderAt) (*Program, error) { return m.LoadAt(r, 0) 
 // name, a multiple of PageSize. Of a position-independent one that needs no
 // libraries, the pointers are relocated.
 func (m *Machine) LoadAt(r io.ReaderAt, bias uint64) (*Program, error) {
-	f, err := elf.NewFile(r)
+	f, err := m.open(r, bias)
 	if err != nil {
 		return nil, err
-	}
-	isa, err := arch.ByMachine(f.Machine, f.ByteOrder)
-	if err != nil {
-		return nil, err
-	}
-	fixed := f.Type == elf.ET_EXEC && bias == 0
-	if isa.Name() != m.ISA.Name() || !fixed && f.Type != elf.ET_DYN || bias%PageSize != 0 {
-		return nil, fmt.Errorf("guest: %v for %s, want %v for %s", f.Type, isa.Name(), elf.ET_EXEC, m.ISA.Name())
 	}
 	for _, s := range f.Progs {
 		if s.Type != elf.PT_LOAD || s.Memsz == 0 {
@@ -57,6 +49,37 @@ func (m *Machine) LoadAt(r io.ReaderAt, bias uint64) (*Program, error) {
 	if err := m.relocate(f, bias); err != nil {
 		return nil, err
 	}
+	return m.program(f, bias)
+}
+
+// Loaded returns the program of an ELF file that is in memory already: the machine
+// is a copy of one that it was loaded into.
+func (m *Machine) Loaded(r io.ReaderAt, bias uint64) (*Program, error) {
+	f, err := m.open(r, bias)
+	if err != nil {
+		return nil, err
+	}
+	return m.program(f, bias)
+}
+
+// open reads the headers of a file that can be loaded.
+func (m *Machine) open(r io.ReaderAt, bias uint64) (*elf.File, error) {
+	f, err := elf.NewFile(r)
+	if err != nil {
+		return nil, err
+	}
+	isa, err := arch.ByMachine(f.Machine, f.ByteOrder)
+	if err != nil {
+		return nil, err
+	}
+	fixed := f.Type == elf.ET_EXEC && bias == 0
+	if isa.Name() != m.ISA.Name() || !fixed && f.Type != elf.ET_DYN || bias%PageSize != 0 {
+		return nil, fmt.Errorf("guest: %v for %s, %#x above its place; want %v for %s", f.Type, isa.Name(), bias, elf.ET_EXEC, m.ISA.Name())
+	}
+	return f, nil
+}
+
+func (m *Machine) program(f *elf.File, bias uint64) (*Program, error) {
 	p := &Program{Entry: f.Entry + bias, m: m}
 	return p, p.readSymbols(f, bias)
 }

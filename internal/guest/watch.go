@@ -145,7 +145,8 @@ func (c *CPU) watched() (ev runtime.Event, done bool, err error) {
 	}
 	if w.unit.After {
 		if ev.Kind != runtime.EventBudget {
-			w.behind, c.running = &ev, running
+			behind := ev
+			w.behind, c.running = &behind, running
 		}
 		return runtime.Event{Kind: runtime.EventWatch, Addr: c.PC()}, true, nil
 	}

@@ -226,6 +226,23 @@ function interrupt
 	ret
 end interrupt
 
+# x + 400, with an entry for others to patch
+function entered
+	mark	entered, site
+	.byte	0x0f, 0x1f, 0x44, 0x00, 0x00
+	lea	400(%rdi), %rax
+	nop
+	ret
+end entered
+
+# x + 500, and a NOP as long as a jump
+function nopped
+	lea	500(%rdi), %rax
+	mark	nopped, nop
+	.byte	0x0f, 0x1f, 0x44, 0x00, 0x00
+	ret
+end nopped
+
 # Instructions of every class.
 function classes
 	push	%rbx
@@ -295,6 +312,9 @@ end classes
 _etext:
 
 	kernel
+
+	.section __mcount_loc, "a"
+	.quad	entered
 
 	.section .rodata
 	.p2align 3

@@ -225,6 +225,23 @@ function interrupt
 	ret
 end interrupt
 
+# x + 400, with an entry for others to patch
+function entered
+	nop
+	mark	entered, site
+	nop
+	add	x0, x0, #400
+	ret
+end entered
+
+# x + 500, and a NOP as long as a jump
+function nopped
+	add	x0, x0, #500
+	mark	nopped, nop
+	nop
+	ret
+end nopped
+
 # Instructions of every class.
 function classes
 	stp	x19, x30, [sp, #-16]!
@@ -305,6 +322,9 @@ constant:
 _etext:
 
 	kernel
+
+	.section __mcount_loc, "a"
+	.quad	entered
 
 	.data
 	.p2align 3

@@ -244,6 +244,23 @@ function interrupt
 	blr
 end interrupt
 
+# x + 400, with an entry for others to patch
+function entered
+	nop
+	mark	entered, site
+	nop
+	addi	3, 3, 400
+	blr
+end entered
+
+# x + 500, and a NOP as long as a jump
+function nopped
+	addi	3, 3, 500
+	mark	nopped, nop
+	nop
+	blr
+end nopped
+
 # Instructions of every class.
 function classes
 	mflr	0
@@ -323,6 +340,9 @@ constant:
 _etext:
 
 	kernel
+
+	.section __mcount_loc, "a"
+	.quad	entered
 
 	.data
 	.p2align 3
