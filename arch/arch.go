@@ -70,6 +70,9 @@ type ISA interface {
 	// TrampolinePrefix returns what stands in front of the return instruction
 	// that functions with return probes return to.
 	TrampolinePrefix() []byte
+	// OnlyLandingPad reports whether inst does nothing but to be where indirect
+	// branches may land: the probe of a function goes behind it.
+	OnlyLandingPad(inst *decode.Inst) bool
 	// FixStep repairs what inst, executed under the single-step exception, did
 	// otherwise than without.
 	FixStep(inst *decode.Inst, r machine.Registers, m machine.Memory) error

@@ -201,7 +201,7 @@ func (r *Runtime) entryOf(im *Image, addr uint64) (uint64, bool) {
 		return 0, false
 	}
 	behind := local
-	if res.Insts[i].Has(decode.LandingPad) && res.Insts[i].Flow == decode.FlowNone && i+1 < len(res.Insts) {
+	if r.isa.OnlyLandingPad(&res.Insts[i]) && i+1 < len(res.Insts) {
 		behind = res.Insts[i+1].Addr
 	}
 	return behind + im.bias, addr == entry || addr == local || addr == behind

@@ -748,3 +748,25 @@ func TestReturnUnload(t *testing.T) {
 		same(t, "the error", p.UnregisterReturn(rp), nil)
 	})
 }
+
+// TestReturnProbeEntries looks at where the entry's probe is put: behind what only
+// makes the entry a target of indirect branches, and in front of what signs the
+// return address; on ppc64 at the local entry point.
+func TestReturnProbeEntries(t *testing.T) {
+	for _, test := range []struct {
+		isa, function string
+		offset        uint64
+	}{
+		{"amd64", "descend", 4}, // behind endbr64
+		{"arm64", "descend", 0}, // at paciasp
+		{"arm64", "tail", 4},    // behind bti
+		{"ppc64", "descend", 0},
+		{"ppc64le", "descend", 8},
+		{"ppc64le", "leap", 8},
+	} {
+		p := openReturns(t, test.isa, guest.Options{}, runtime.Options{})
+		if got, want := p.entryOf(t, test.function), p.function(t, test.function).Entry+test.offset; got != want {
+			t.Errorf("%s: %s: %#x, want %#x", test.isa, test.function, got, want)
+		}
+	}
+}

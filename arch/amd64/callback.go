@@ -28,3 +28,7 @@ func (ISA) FixStep(inst *decode.Inst, r machine.Registers, m machine.Memory) err
 // functions with return probes return to: it makes room for the address that
 // their own return has taken from the stack.
 func (ISA) TrampolinePrefix() []byte { return []byte{0x6a, 0x00} }
+
+// OnlyLandingPad reports whether inst does nothing but to be where indirect
+// branches may land: endbr64.
+func (ISA) OnlyLandingPad(inst *decode.Inst) bool { return inst.Has(decode.LandingPad) }

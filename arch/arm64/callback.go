@@ -20,3 +20,14 @@ func (ISA) FixStep(*decode.Inst, machine.Registers, machine.Memory) error { retu
 // functions with return probes return to: nothing, since the return address is in
 // a register.
 func (ISA) TrampolinePrefix() []byte { return nil }
+
+// OnlyLandingPad reports whether inst does nothing but to be where indirect
+// branches may land: bti. What signs the return address lands as well, but a
+// probe that replaces that address has to come before it.
+func (ISA) OnlyLandingPad(inst *decode.Inst) bool {
+	const (
+		wordBTI    = 0xd503241f
+		btiTargets = 0xc0
+	)
+	return OpOf(inst) == OpLandingPad && binary.LittleEndian.Uint32(inst.Raw[:])&^btiTargets == wordBTI
+}

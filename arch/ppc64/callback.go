@@ -27,3 +27,7 @@ func (ISA) FixStep(*decode.Inst, machine.Registers, machine.Memory) error { retu
 // functions with return probes return to: nothing, since the return address is in
 // a register.
 func (ISA) TrampolinePrefix() []byte { return nil }
+
+// OnlyLandingPad reports whether inst does nothing but to be where indirect
+// branches may land: there is nothing of the kind.
+func (ISA) OnlyLandingPad(*decode.Inst) bool { return false }
