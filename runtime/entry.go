@@ -189,3 +189,11 @@ func (r *Runtime) runEntry(cpu int, s *site, frame, next uint64) uint64 {
 	r.leave(cpu)
 	return next
 }
+
+// retireEntries discards the stub of an image that goes away.
+func (r *Runtime) retireEntries(im *Image) {
+	if stub := im.entries.stub; stub.size != 0 {
+		r.optimizer.garbage = append(r.optimizer.garbage, garbage{site: &site{image: im}, pieces: []piece{stub}})
+		im.entries.stub = piece{}
+	}
+}

@@ -217,6 +217,7 @@ func (r *Runtime) Unload(im *Image) error {
 		}
 	}
 	r.images = deleteFrom(r.images, im)
+	r.retireEntries(im)
 	return nil
 }
 
