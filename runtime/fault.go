@@ -46,7 +46,7 @@ func (r *Runtime) fault(cpu int, ev Event) error {
 
 // handleFault asks the fault handlers of a site.
 func (r *Runtime) handleFault(cpu int, s *site, f *Fault) bool {
-	return slices.ContainsFunc(snapshot(s.probes), func(p *Probe) bool { return p.enabled && r.ask(cpu, p, f) })
+	return slices.ContainsFunc(s.probes, func(p *Probe) bool { return p.enabled && r.ask(cpu, p, f) })
 }
 
 // ask calls the fault handler of a probe, where it has one.

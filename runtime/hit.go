@@ -175,7 +175,7 @@ func (r *Runtime) miss(cpu int, s *site, jump bool) {
 // registration, until one of them redirects.
 func (r *Runtime) runPre(c *Context, s *site) (redirected bool) {
 	running := &r.cpus[c.CPU].running
-	for _, p := range snapshot(s.probes) {
+	for _, p := range s.probes {
 		if !p.enabled || p.site != s {
 			continue
 		}
@@ -195,14 +195,6 @@ func (r *Runtime) runPre(c *Context, s *site) (redirected bool) {
 		}
 	}
 	return false
-}
-
-// snapshot copies the list of probes where handlers could change it.
-func snapshot(probes []*Probe) []*Probe {
-	if len(probes) < 2 {
-		return probes
-	}
-	return append([]*Probe(nil), probes...)
 }
 
 // executeHit has the instruction of a hit executed, as the site is prepared for
@@ -301,7 +293,7 @@ func (r *Runtime) runPost(cpu int, s *site) {
 
 func (r *Runtime) runPostHandlers(c *Context, s *site) {
 	running := &r.cpus[c.CPU].running
-	for _, p := range snapshot(s.probes) {
+	for _, p := range s.probes {
 		if p.enabled && p.PostHandler != nil && p.site == s {
 			c.Probe, *running = p, p
 			p.PostHandler(c)

@@ -39,7 +39,7 @@ func (r *Runtime) Register(p *Probe) error {
 	}
 	p.site, p.enabled = s, !p.Disabled
 	r.toBreakpoint(s)
-	s.probes = append(s.probes, p)
+	s.probes = append(slices.Clip(s.probes), p)
 	return r.settle(s)
 }
 
@@ -70,7 +70,7 @@ func (r *Runtime) Unregister(p *Probe) error {
 	if !s.gone {
 		r.toBreakpoint(s)
 	}
-	s.probes = deleteFrom(s.probes, p)
+	s.probes = slices.DeleteFunc(slices.Clone(s.probes), func(q *Probe) bool { return q == p })
 	if len(s.probes) > 0 {
 		return r.settle(s)
 	}

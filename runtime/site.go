@@ -13,7 +13,7 @@ type site struct {
 	addr     uint64
 	inst     decode.Inst
 	image    *Image
-	probes   []*Probe // in the order of registration
+	probes   []*Probe // in the order of registration; never changed in place, where handlers may run
 	original []byte   // the text of the region; of the instruction where there is none
 	region   optcheck.Verdict
 	step     piece // the copy with a breakpoint behind it
