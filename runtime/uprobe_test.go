@@ -467,3 +467,28 @@ func TestUprobeRefused(t *testing.T) {
 		t.Error("a process without Options.Uprobes")
 	}
 }
+
+// TestUprobeHazard has a warning come with a probe that Linux accepts and then
+// executes wrongly: one in the midst of a NOP of 5 bytes.
+func TestUprobeHazard(t *testing.T) {
+	s := newSystem(t, "amd64")
+	u := s.start(t, biases[0], runtime.Options{})
+	at, _, err := u.p.Symbol("mark_site")
+	if err != nil {
+		t.Fatal(err)
+	}
+	off, _ := s.file.Image.OffsetOf(at - u.bias + 3)
+	p := &runtime.Uprobe{File: s.file, Offset: off}
+	if err := s.Register(p); err != nil {
+		t.Fatal(err)
+	}
+	if h := p.Verdict().Hazard; h == nil || h.ID != "amd64/uprobe-inside-instruction" {
+		t.Errorf("%+v", h)
+	}
+	if err := s.Unregister(p); err != nil {
+		t.Fatal(err)
+	}
+	if got := u.call(t, "marked", 3); got != marked(3, false) {
+		t.Errorf("the text is not what it was: %d", got)
+	}
+}
