@@ -71,3 +71,87 @@ func check(err error) {
 		log.Fatal(err)
 	}
 }
+
+// The calls of a function that calls itself, innermost first: the entry handler
+// keeps the argument for the handler of the same call.
+func ExampleReturnProbe() {
+	m, program, img := exampleMachine("ppc64le", "../testdata/guest/returns/ppc64le", 0)
+	defer m.Close()
+	defer img.Close()
+	r, err := runtime.New(m, m.ISA, runtime.Options{})
+	check(err)
+	_, err = r.Load("program", img)
+	check(err)
+	probe := &runtime.ReturnProbe{
+		Symbol: "descend", DataSize: 1, MaxActive: 3,
+		EntryHandler: func(c *runtime.ReturnContext) (skip bool) {
+			n, _ := c.Regs.Arg(0)
+			c.Data[0] = byte(n)
+			return false
+		},
+		Handler: func(c *runtime.ReturnContext) {
+			fmt.Printf("descend(%d) returned %d\n", c.Data[0], c.Regs.ReturnValue())
+		},
+	}
+	check(r.RegisterReturn(probe))
+	descend, err := program.Function("descend")
+	check(err)
+	n, err := r.Call(0, descend, 4)
+	check(err)
+	fmt.Println(n, "missed:", probe.Nmissed())
+	check(r.UnregisterReturn(probe))
+	// Output:
+	// descend(2) returned 9
+	// descend(3) returned 10
+	// descend(4) returned 11
+	// 11 missed: 2
+}
+
+// A function of the program with twelve arguments sees those of another one, and
+// may change them.
+func ExampleJprobe() {
+	m, program, img := exampleMachine("amd64", "../testdata/guest/returns/amd64", 0)
+	defer m.Close()
+	defer img.Close()
+	r, err := runtime.New(m, m.ISA, runtime.Options{})
+	check(err)
+	_, err = r.Load("program", img)
+	check(err)
+	mirror, err := program.Function("mirror_many")
+	check(err)
+	probe := &runtime.Jprobe{Symbol: "many", Mirror: mirror}
+	check(r.RegisterJprobe(probe))
+	f, err := program.Function("calls_many")
+	check(err)
+	n, err := r.Call(0, f, 5)
+	check(err)
+	addr, _, err := program.Symbol("seen")
+	check(err)
+	seen, err := m.ReadWord(addr)
+	check(err)
+	fmt.Println(probe.Hits(), n == seen^5)
+	// Output:
+	// 1 true
+}
+
+// Hits are counted in the guest: they do not stop it once the breakpoint is a
+// jump.
+func ExampleProbe_counter() {
+	m, program, img := exampleMachine("arm64", "../testdata/guest/returns/arm64", 0)
+	defer m.Close()
+	defer img.Close()
+	r, err := runtime.New(m, m.ISA, runtime.Options{})
+	check(err)
+	_, err = r.Load("program", img)
+	check(err)
+	probe := &runtime.Probe{Symbol: "descend", Offset: 4, Counter: true}
+	check(r.Register(probe))
+	check(r.Settle())
+	descend, err := program.Function("descend")
+	check(err)
+	_, err = r.Call(0, descend, 999)
+	check(err)
+	fmt.Println(r.Hits(probe), "hits, optimized:", probe.Optimized())
+	// Output:
+	// 1000 hits, optimized: true
+}
