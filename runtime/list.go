@@ -51,14 +51,17 @@ func (r *Runtime) List(w io.Writer) error {
 		for _, f := range [...]struct {
 			set  bool
 			name string
-		}{{p.gone, "[GONE]"}, {!p.enabled && !p.gone, "[DISABLED]"}, {p.Optimized(), "[OPTIMIZED]"}, {p.Called(), "[FTRACE]"}} {
+		}{{p.gone, "[GONE]"}, {!p.enabled && !p.gone, "[DISABLED]"}, {p.Optimized(), "[OPTIMIZED]"}, {s.entry, "[FTRACE]"}} {
 			if f.set {
 				flags += f.name
 			}
 		}
 		kind := 'k'
-		if p.owner != nil {
+		switch {
+		case p.owner != nil:
 			kind = 'r'
+		case p.mirror:
+			kind = 'j'
 		}
 		if _, err := fmt.Fprintf(w, "%016x  %c  %s    %s\n", s.addr, kind, s.name(), flags); err != nil {
 			return err

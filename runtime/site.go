@@ -129,7 +129,7 @@ func (p *Probe) Optimized() bool {
 
 // Called reports whether the probe is at a patchable entry, which has become a
 // call: there is no breakpoint.
-func (p *Probe) Called() bool { return p.site != nil && p.site.entry && p.enabled }
+func (p *Probe) Called() bool { return p.site != nil && p.site.entry && p.site.armed && p.enabled }
 
 // Boosted reports whether the copy of the instruction ends in a jump back.
 func (p *Probe) Boosted() bool { return p.site != nil && p.site.boost == boostReady }
