@@ -4,6 +4,7 @@ package runtime_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"xol/arch"
@@ -172,4 +173,35 @@ func TestJprobeMirrorFaults(t *testing.T) {
 			t.Errorf("the run goes on: %v", err)
 		}
 	})
+}
+
+// TestJprobePatchableEntry has mirror functions of functions whose entries are
+// patchable: they run behind the entry, which a probe may have besides.
+func TestJprobePatchableEntry(t *testing.T) {
+	for _, file := range []string{"amd64-fentry", "amd64-patchable", "arm64-patchable", "ppc64-patchable", "ppc64le-patchable", "ppc64le-profile"} {
+		t.Run(file, func(t *testing.T) {
+			isa, _, _ := strings.Cut(file, "-")
+			p := openFile(t, isa, "../testdata/guest/entry/"+file, guest.Options{}, runtime.Options{EntryProbes: true})
+			j := &runtime.Jprobe{Symbol: "length", Mirror: p.function(t, "number")}
+			again := &runtime.Jprobe{Symbol: "length", Mirror: p.function(t, "number")}
+			entry := &runtime.Probe{Symbol: "length"}
+			if err := errors.Join(p.RegisterJprobe(j), p.Register(entry)); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.RegisterJprobe(again); !errors.Is(err, classify.EEXIST) {
+				t.Errorf("a second jprobe: %v", err)
+			}
+			var list strings.Builder
+			if err := p.List(&list); err != nil || !strings.Contains(list.String(), "  j  length") {
+				t.Errorf("the list is %q: %v", list.String(), err)
+			}
+			p.callAll(t, 1)
+			if j.Hits() == 0 || j.Hits() != p.Hits(entry) {
+				t.Errorf("%d hits, %d of the entry", j.Hits(), p.Hits(entry))
+			}
+			if err := errors.Join(p.UnregisterJprobe(j), p.RegisterJprobe(again), p.UnregisterJprobe(again)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
