@@ -12,7 +12,8 @@ import (
 // BenchmarkReturn measures what a call costs whose return is probed, in each way
 // of execution, as ratios to a stepped entry with the classic trampoline; and
 // what a probe of the entry adds to it, as a ratio to the same without. All ways
-// take turns; the fastest round of each counts.
+// take turns; the fastest round of each counts. Where the ISA has a single-step
+// exception, the ratios to an entry stepped by that are given as well.
 func BenchmarkReturn(b *testing.B) {
 	ways := []struct {
 		name string
@@ -33,8 +34,16 @@ func BenchmarkReturn(b *testing.B) {
 					*list = append(*list, s)
 				}
 			}
+			var trapped *sorter
+			if steps(isa) {
+				trapped = newSorter(b, isa, runtime.Options{Stepping: runtime.StepTrap, NoBoost: true, NoOptimize: true, ClassicTrampoline: true})
+				trapped.probeReturn(b, false)
+			}
 			for b.Loop() {
 				bare.sort(b)
+				if trapped != nil {
+					trapped.sort(b)
+				}
 				for i := range ways {
 					alone[i].sort(b)
 					both[i].sort(b)
@@ -45,6 +54,9 @@ func BenchmarkReturn(b *testing.B) {
 			for i, w := range ways {
 				if i > 0 {
 					b.ReportMetric(alone[i].perHit(bare)/stepped, w.name+"/stepped")
+				}
+				if i > 0 && trapped != nil {
+					b.ReportMetric(alone[i].perHit(bare)/trapped.perHit(bare), w.name+"/trapped")
 				}
 				b.ReportMetric(both[i].perHit(bare)/alone[i].perHit(bare), w.name+"+entry/"+w.name)
 			}
