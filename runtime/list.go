@@ -130,8 +130,13 @@ type Stats struct {
 
 // Stats counts.
 func (r *Runtime) Stats() Stats {
-	st := Stats{Sites: len(r.sites), Pending: len(r.optimizer.queue) + len(r.optimizer.active) + len(r.optimizer.garbage)}
+	st := Stats{Pending: len(r.optimizer.queue) + len(r.optimizer.active) + len(r.optimizer.garbage)}
 	for _, s := range r.sites {
+		st.Guest += int(s.step.size + s.boosted.size + s.jump.detour.size)
+		if s.internal {
+			continue
+		}
+		st.Sites++
 		st.Probes += len(s.probes)
 		if s.jump.stage == jumpStands {
 			st.Optimized++
@@ -139,7 +144,6 @@ func (r *Runtime) Stats() Stats {
 		if s.boost == boostReady {
 			st.Boosted++
 		}
-		st.Guest += int(s.step.size + s.boosted.size + s.jump.detour.size)
 	}
 	return st
 }

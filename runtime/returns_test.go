@@ -362,7 +362,7 @@ func TestReturnProbeAtAnyTime(t *testing.T) {
 					}
 					stride := 1
 					if !mode.opt.NoOptimize && *seeds == 1 {
-						stride = 9 // a detour buffer has many instructions
+						stride = 3 // a detour buffer has many instructions
 					}
 					boundary := 0
 					for running := true; running; boundary += stride {
@@ -689,7 +689,9 @@ func TestReturnProbeRefused(t *testing.T) {
 		refused("no function", p.RegisterReturn(&runtime.ReturnProbe{Symbol: "nothing"}), "runtime/symbol", classify.ENOENT)
 		refused("the stack", p.RegisterReturn(&runtime.ReturnProbe{Addr: bufferAddr}), "runtime/not-text", classify.EINVAL)
 		refused("the mirror's function", p.RegisterJprobe(&runtime.Jprobe{Addr: entry + 8, Mirror: f}), "runtime/not-entry", classify.EINVAL)
+		same(t, "probes", p.Stats().Probes, 1)
 		same(t, "unregistering", p.UnregisterReturn(rp), nil)
+		same(t, "probes", p.Stats().Probes+p.Stats().Sites, 0)
 		refused("unregistering again", p.UnregisterReturn(rp), "runtime/not-registered", classify.EINVAL)
 		refused("disabling", p.DisableReturn(rp), "runtime/not-registered", classify.EINVAL)
 		// The entry may be named in several ways.
