@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"xol/arch"
-	"xol/internal/guest"
-	"xol/internal/guest/workload"
+	"xol/guest"
+	"xol/internal/workload"
 	"xol/runtime"
 )
 

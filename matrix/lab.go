@@ -12,8 +12,8 @@ import (
 
 	"xol/arch"
 	"xol/classify"
+	"xol/guest"
 	"xol/image"
-	"xol/internal/guest"
 	"xol/machine"
 	"xol/runtime"
 )

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"xol/arch"
+	"xol/guest"
 	"xol/image"
-	"xol/internal/guest"
 	"xol/runtime"
 )
 

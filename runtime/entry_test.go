@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"xol/guest"
 	"xol/image"
-	"xol/internal/guest"
-	"xol/internal/guest/workload"
+	"xol/internal/workload"
 	"xol/runtime"
 )
 

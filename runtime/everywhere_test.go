@@ -13,9 +13,9 @@ import (
 	"xol/analyze"
 	"xol/arch"
 	"xol/classify"
+	"xol/guest"
 	"xol/image"
-	"xol/internal/guest"
-	"xol/internal/guest/workload"
+	"xol/internal/workload"
 	"xol/optcheck"
 	"xol/runtime"
 )

@@ -7,8 +7,8 @@ import (
 	"os"
 
 	"xol/arch"
+	"xol/guest"
 	"xol/image"
-	"xol/internal/guest"
 	"xol/machine"
 	"xol/runtime"
 )

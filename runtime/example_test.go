@@ -8,8 +8,8 @@ import (
 	"os"
 
 	"xol/arch"
+	"xol/guest"
 	"xol/image"
-	"xol/internal/guest"
 	"xol/runtime"
 )
 

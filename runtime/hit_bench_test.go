@@ -12,8 +12,8 @@ import (
 
 	"xol/arch"
 	"xol/decode"
+	"xol/guest"
 	"xol/image"
-	"xol/internal/guest"
 	"xol/runtime"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"xol/arch"
 	"xol/classify"
-	"xol/internal/guest"
+	"xol/guest"
 	"xol/runtime"
 )
 

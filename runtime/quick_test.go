@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"xol/arch"
-	"xol/internal/guest"
+	"xol/guest"
 	"xol/runtime"
 )
 

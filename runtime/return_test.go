@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"xol/arch"
+	"xol/guest"
 	"xol/image"
-	"xol/internal/guest"
-	"xol/internal/guest/workload"
+	"xol/internal/workload"
 	"xol/runtime"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"xol/arch"
 	"xol/classify"
+	"xol/guest"
 	"xol/image"
-	"xol/internal/guest"
 	"xol/runtime"
 )
 

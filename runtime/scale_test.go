@@ -22,8 +22,8 @@ import (
 	"xol/arch"
 	"xol/classify"
 	"xol/decode"
+	"xol/guest"
 	"xol/image"
-	"xol/internal/guest"
 	"xol/runtime"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	"xol/arch"
 	"xol/classify"
+	"xol/guest"
 	"xol/image"
-	"xol/internal/guest"
-	"xol/internal/guest/workload"
+	"xol/internal/workload"
 	"xol/runtime"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"xol/arch"
 	"xol/classify"
-	"xol/internal/guest"
+	"xol/guest"
 	"xol/machine"
 	"xol/runtime"
 )

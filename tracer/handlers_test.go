@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"xol/arch"
+	"xol/guest"
 	"xol/image"
-	"xol/internal/guest"
 	"xol/rpn"
 	"xol/runtime"
 	"xol/tracer"

@@ -13,8 +13,8 @@ import (
 
 	"xol/arch"
 	"xol/events"
+	"xol/guest"
 	"xol/image"
-	"xol/internal/guest"
 	"xol/runtime"
 	"xol/tracer"
 )

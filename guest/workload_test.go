@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"xol/arch"
-	"xol/internal/guest/workload"
+	"xol/internal/workload"
 	"xol/runtime"
 )
 
@@ -19,7 +19,7 @@ const bufferAddr = 0x6000_0000
 func load(t *testing.T, opt Options, isa, level string) (*Machine, *Program) {
 	t.Helper()
 	m := open(t, opt, isa)
-	f, err := os.Open(fmt.Sprintf("../../testdata/guest/%s-O%s", isa, level))
+	f, err := os.Open(fmt.Sprintf("../testdata/guest/%s-O%s", isa, level))
 	if err != nil {
 		t.Fatal(err)
 	}

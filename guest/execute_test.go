@@ -15,7 +15,7 @@ import (
 	"xol/arch/ppc64"
 	"xol/decode"
 	"xol/internal/emulator"
-	"xol/internal/guest/workload"
+	"xol/internal/workload"
 	"xol/machine"
 	"xol/relocate"
 	"xol/runtime"

@@ -18,7 +18,7 @@ func TestCopy(t *testing.T) {
 	for _, isa := range arch.Names() {
 		t.Run(isa, func(t *testing.T) {
 			m := open(t, Options{CPUs: 2}, isa)
-			p := loadAt(t, m, "../../testdata/guest/pie/"+isa, 0x5555_0000_0000)
+			p := loadAt(t, m, "../testdata/guest/pie/"+isa, 0x5555_0000_0000)
 			f, err := p.Function("fork_twice")
 			if err != nil {
 				t.Fatal(err)
@@ -67,9 +67,9 @@ func loadAt(t *testing.T, m *Machine, path string, bias uint64) *Program {
 func TestLoadAtRefused(t *testing.T) {
 	m := open(t, Options{}, "amd64")
 	for path, bias := range map[string]uint64{
-		"../../testdata/guest/amd64-O2":  PageSize, // not position-independent
-		"../../testdata/guest/pie/amd64": 1,
-		"../../testdata/guest/pie/arm64": 0,
+		"../testdata/guest/amd64-O2":  PageSize, // not position-independent
+		"../testdata/guest/pie/amd64": 1,
+		"../testdata/guest/pie/arm64": 0,
 	} {
 		f, err := os.Open(path)
 		if err != nil {
