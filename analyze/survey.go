@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 
 	"xol/classify"
 	"xol/decode"
@@ -55,6 +56,10 @@ func (a *Analysis) makeSurvey(ctx context.Context) (*survey, error) {
 	for i := range a.functions {
 		program.Starts.Add(a.functions[i].Addr)
 	}
+	var tables place.Landings
+	var unread error
+	var reading sync.WaitGroup
+	reading.Go(func() { tables, unread = a.Image.Landings() })
 	var all optcheck.Findings
 	err := parallel(ctx, a.workers, a.executable(), func() func(image.Function) optcheck.Findings {
 		var r Result
@@ -73,10 +78,10 @@ func (a *Analysis) makeSurvey(ctx context.Context) (*survey, error) {
 		all.Add(&found)
 		return nil
 	})
+	reading.Wait()
 	if err != nil {
 		return nil, err
 	}
-	tables, unread := a.Image.Landings()
 	s := &survey{
 		landings:   program.Merge(tables, all.Landings),
 		unresolved: a.spread(&all),

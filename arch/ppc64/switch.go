@@ -39,7 +39,7 @@ func (a ISA) IndirectJump(f *classify.Func, i int, mem optcheck.Memory) optcheck
 	if len(f.Insts) > maxTraced {
 		return unresolved(fromTooMuch)
 	}
-	t := tracer{f: f, mem: mem, order: a.ByteOrder(), steps: maxSteps, circle: noCircle}
+	t := tracer{f: f, mem: mem, order: a.ByteOrder(), steps: maxSteps, circle: noCircle, at: i}
 	return t.jump(i, t.resolve(t.register(from, i)))
 }
 
@@ -116,10 +116,11 @@ func (t *tracer) leadInside(v value, start, end uint64) bool {
 //
 // Where the function has other indirect jumps, one of them may lead behind a
 // comparison, which then is one of another switch and says too little. It is
-// not trusted where the table may go on.
+// not trusted where the table may go on. Nor is any comparison where a branch
+// from far away might come in behind it.
 func (t *tracer) table(i int, v value) optcheck.Table {
 	table := optcheck.Table{Addr: v.number, Base: v.base, Width: v.width, Shift: v.shift, Signed: v.signed}
-	if v.scale == unscaled {
+	if v.scale == unscaled || t.partial() {
 		return table
 	}
 	bounded := table

@@ -12,6 +12,7 @@ import (
 // Limits of one search.
 const (
 	maxTraced  = 1 << 18 // instructions of the function
+	window     = 1 << 14 // instructions on either side of the jump, in a function with more
 	maxSteps   = 1 << 17 // instructions looked at on the way back
 	maxNesting = 64      // registers that depend on one another
 	maxStarts  = 1 << 10 // places where paths meet, on the way to one register
@@ -28,6 +29,7 @@ type tracer struct {
 	order binary.ByteOrder
 	steps int // left
 	depth int
+	at    int // index of the jump
 	// Whether r31 points at the frame, and whether r2 is the TOC pointer
 	// throughout.
 	frame, hasTOC answer
@@ -85,6 +87,10 @@ type slot struct {
 	disp  uint64
 }
 
+// partial reports whether the function is so large that branches from far away
+// are not seen.
+func (t *tracer) partial() bool { return t.at > window || len(t.f.Insts)-t.at > window }
+
 // link fills in the lists of branches.
 func (t *tracer) link() bool {
 	insts := t.f.Insts
@@ -93,7 +99,7 @@ func (t *tracer) link() bool {
 	}
 	lists := make([]int32, 2*len(insts))
 	t.sources, t.siblings = lists[:len(insts)], lists[len(insts):]
-	for i := range insts {
+	for i := max(0, t.at-window); i < min(len(insts), t.at+window); i++ {
 		inst := &insts[i]
 		switch inst.Flow {
 		case decode.FlowJump, decode.FlowJumpIf:
