@@ -26,7 +26,7 @@ type lifeCase struct {
 func cases() []lifeCase {
 	return slices.Concat(
 		registrationCases, handlerCases, instructionCases, faultCases,
-		aggregateCases, nestedCases, boostCases, optimizeCases, otherCases, returnCases, familyCases)
+		aggregateCases, nestedCases, boostCases, optimizeCases, otherCases, returnCases, familyCases, tracingCases)
 }
 
 // Run carries out every case whose name matches on every target in every mode,
