@@ -116,7 +116,7 @@ func (r *Runtime) runMirror(cpu int, f Function) error {
 	running, wasRunning := r.cpus[cpu].running, c.Running()
 	r.depth++
 	r.enterMirror(c, f)
-	err := r.runUntil(cpu, r.stubs.mirrorEnd)
+	err := r.runAlone(cpu, nestedBudget, r.stubs.mirrorEnd)
 	r.depth--
 	r.cpus[cpu].running = running
 	c.Restore(saved)
@@ -143,28 +143,6 @@ func (r *Runtime) enterMirror(c CPU, f Function) {
 		c.SetReg(conv.Env, f.Env)
 	}
 	c.SetReg(r.file.PC, f.Entry)
-}
-
-// runUntil runs one CPU until it comes to the breakpoint at end.
-func (r *Runtime) runUntil(cpu int, end uint64) error {
-	const budget = 1 << 30
-	c := r.m.CPU(cpu)
-	for left := budget; left > 0; left -= eventCost {
-		ev, err := c.Run(r.opt.Pass)
-		if err != nil {
-			return err
-		}
-		if ev.Kind == EventBreakpoint && ev.Addr == end {
-			return nil
-		}
-		if ev.Kind == EventBudget {
-			left -= r.opt.Pass
-		}
-		if returned, err := r.handle(cpu, ev); err != nil || returned {
-			return err
-		}
-	}
-	return ErrBudget
 }
 
 // readable reads as much of dst as there is memory for from addr on, and returns

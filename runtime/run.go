@@ -94,14 +94,15 @@ func (r *Runtime) Call(cpu int, f Function, args ...uint64) (uint64, error) {
 	if err := r.Start(cpu, f, args...); err != nil {
 		return 0, err
 	}
-	if err := r.runAlone(cpu, budget); err != nil {
+	if err := r.runAlone(cpu, budget, 0); err != nil {
 		return 0, err
 	}
 	return r.Result(cpu), nil
 }
 
-// runAlone runs one CPU until the function it was called with returns.
-func (r *Runtime) runAlone(cpu int, budget int) error {
+// runAlone runs one CPU until the function it was called with returns, or until
+// it comes to the breakpoint at end, where that is not 0.
+func (r *Runtime) runAlone(cpu, budget int, end uint64) error {
 	c := r.m.CPU(cpu)
 	for budget > 0 {
 		slice := min(budget, r.opt.Pass)
@@ -118,6 +119,9 @@ func (r *Runtime) runAlone(cpu int, budget int) error {
 			}
 			continue
 		}
+		if end != 0 && ev.Kind == EventBreakpoint && ev.Addr == end {
+			return nil
+		}
 		returned, err := r.handle(cpu, ev)
 		if err != nil || returned {
 			return err
@@ -128,6 +132,10 @@ func (r *Runtime) runAlone(cpu int, budget int) error {
 	}
 	return ErrBudget
 }
+
+// nestedBudget is how many instructions a function may take that is called
+// inside a hit.
+const nestedBudget = 1 << 30
 
 // callNested calls f on a CPU that is handling a hit, or is interrupted, and
 // restores the registers.
@@ -152,11 +160,10 @@ func (r *Runtime) callNested(cpu int, f Function, args []uint64) (uint64, error)
 		}
 		c.SetRunning(wasRunning)
 	}()
-	const budget = 1 << 30
 	if err := c.Call(f, args...); err != nil {
 		return 0, err
 	}
-	if err := r.runAlone(cpu, budget); err != nil {
+	if err := r.runAlone(cpu, nestedBudget, 0); err != nil {
 		return 0, err
 	}
 	return c.Result(), nil
