@@ -4,12 +4,22 @@ package guest
 
 import (
 	"xol/internal/unicorn"
+	"xol/machine"
 )
 
 // OnBreakpoint has f called for every breakpoint, before it becomes an event
-// (see runtime.Trapper).
+// (see runtime.Machine).
 func (m *Machine) OnBreakpoint(f func(cpu int, addr uint64) (handled bool, err error)) {
 	m.onBreakpoint = f
+}
+
+// OnCall has f called for every call of an address in gates (see runtime.Machine).
+func (m *Machine) OnCall(gates machine.Range, f func(cpu int, addr uint64) error) error {
+	m.gates, m.onCall = gates, f
+	for _, c := range m.CPUs {
+		c.engine.HandleCalls(gates.Lo, gates.Hi, c.atCall)
+	}
+	return m.forget(gates.Lo, gates.Hi-gates.Lo)
 }
 
 // handleBreakpoints has the engine show breakpoints while it runs, with the
@@ -37,16 +47,22 @@ func (c *CPU) isEarly(i int) bool {
 	return false
 }
 
-// atBreakpoint lets the machine's user deal with a breakpoint while the engine
-// is inside a run. Registers are read where they are asked for.
-func (c *CPU) atBreakpoint(early *[unicorn.Early]uint64) bool {
-	if c.m.onBreakpoint == nil {
-		return false
-	}
+// showEarly makes the registers that the engine shows those of the CPU. The others
+// are read where they are asked for.
+func (c *CPU) showEarly(early *[unicorn.Early]uint64) {
 	c.core.loaded, c.core.changed, c.wide.loaded, c.wide.changed = false, false, false, false
 	for i, r := range c.early {
 		c.m.File.SetWord(c.state, r, early[i])
 	}
+}
+
+// atBreakpoint lets the machine's user deal with a breakpoint while the engine
+// is inside a run.
+func (c *CPU) atBreakpoint(early *[unicorn.Early]uint64) bool {
+	if c.m.onBreakpoint == nil {
+		return false
+	}
+	c.showEarly(early)
 	handled, err := c.m.onBreakpoint(c.Index, c.m.target.trapped(c))
 	if !handled && err == nil {
 		return false
@@ -55,6 +71,23 @@ func (c *CPU) atBreakpoint(early *[unicorn.Early]uint64) bool {
 		err = writeErr
 	}
 	early[0], c.failed = c.PC(), err
+	return err == nil
+}
+
+// atCall lets the machine's user deal with a call. Where the engine was given
+// registers it goes on behind the gates, lest the call be made again.
+func (c *CPU) atCall(early *[unicorn.Early]uint64) bool {
+	gate := early[0]
+	c.showEarly(early)
+	c.SetPC(gate + c.m.gates.Hi - c.m.gates.Lo)
+	err := c.m.onCall(c.Index, gate)
+	wrote := c.core.changed || c.wide.changed
+	if writeErr := c.writeBack(); err == nil {
+		err = writeErr
+	}
+	if c.failed = err; wrote {
+		early[0] = c.PC()
+	}
 	return err == nil
 }
 

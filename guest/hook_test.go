@@ -4,8 +4,6 @@ package guest
 
 import (
 	"testing"
-
-	"xol/runtime"
 )
 
 // TestHookCode counts calls of a function by a hook, which sees its argument.
@@ -39,5 +37,3 @@ func TestHookCode(t *testing.T) {
 		}
 	})
 }
-
-var _ runtime.Trapper = (*Machine)(nil)

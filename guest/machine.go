@@ -56,6 +56,8 @@ type Machine struct {
 	random     *rand.PCG
 
 	onBreakpoint func(cpu int, addr uint64) (handled bool, err error)
+	onCall       func(cpu int, addr uint64) error
+	gates        machine.Range // whose instructions are calls of onCall
 }
 
 const (

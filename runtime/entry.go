@@ -114,12 +114,12 @@ func (r *Runtime) makeEntryStub(im *Image, s *site) error {
 	if err := r.makeStubs(im); err != nil {
 		return err
 	}
-	size := len(r.isa.EntryStub(0, r.stubs.entryCall, r.opt.Kernel))
+	size := len(r.isa.EntryStub(0, r.stubs.entryCall(), r.opt.Kernel))
 	p, ok := r.allocate(&site{addr: s.addr, image: im, internal: true}, size)
 	if !ok {
 		return errNoRoom
 	}
-	if err := r.m.Write(p.addr, r.isa.EntryStub(p.addr, r.stubs.entryCall, r.opt.Kernel)); err != nil {
+	if err := r.m.Write(p.addr, r.isa.EntryStub(p.addr, r.stubs.entryCall(), r.opt.Kernel)); err != nil {
 		r.release(p)
 		return err
 	}
@@ -155,7 +155,6 @@ func (r *Runtime) patchEntry(s *site, op patch.Operation) error {
 func (r *Runtime) entered(cpu int) error {
 	regs := r.m.CPU(cpu)
 	frame := regs.Reg(r.convention.Args[1])
-	regs.SetReg(r.file.PC, r.stubs.behindEntry)
 	ip := frame + uint64(r.field(r.file.PC).Offset)
 	addr, err := r.m.ReadWord(ip)
 	if err != nil {

@@ -331,7 +331,6 @@ func (r *Runtime) jumped(cpu int) error {
 	regs := r.m.CPU(cpu)
 	s := r.sites[regs.Reg(r.convention.Args[0])]
 	frame := regs.Reg(r.convention.Args[1])
-	regs.SetReg(r.file.PC, r.stubs.behindCall)
 	if s == nil || !s.armed {
 		return nil // unregistered or disarmed while this CPU was in the buffer
 	}

@@ -83,7 +83,12 @@ func (r *Runtime) UnregisterJprobe(p *Jprobe) error {
 
 // JprobeReturn returns the address that a mirror function ends at; 0 where no
 // jprobe has been registered.
-func (r *Runtime) JprobeReturn() uint64 { return r.stubs.mirrorEnd }
+func (r *Runtime) JprobeReturn() uint64 {
+	if r.stubs.page == 0 {
+		return 0
+	}
+	return r.stubs.mirrorEnd()
+}
 
 // Nmissed returns how often the function was called without its mirror.
 func (p *Jprobe) Nmissed() uint64 {
@@ -116,7 +121,7 @@ func (r *Runtime) runMirror(cpu int, f Function) error {
 	running, wasRunning := r.cpus[cpu].running, c.Running()
 	r.depth++
 	r.enterMirror(c, f)
-	err := r.runAlone(cpu, nestedBudget, r.stubs.mirrorEnd)
+	err := r.runAlone(cpu, nestedBudget, r.stubs.mirrorEnd())
 	r.depth--
 	r.cpus[cpu].running = running
 	c.Restore(saved)
@@ -131,9 +136,9 @@ func (r *Runtime) runMirror(cpu int, f Function) error {
 func (r *Runtime) enterMirror(c CPU, f Function) {
 	conv := r.convention
 	if conv.Link >= 0 {
-		c.SetReg(conv.Link, r.stubs.mirrorEnd)
+		c.SetReg(conv.Link, r.stubs.mirrorEnd())
 	} else {
-		_ = r.m.WriteWord(c.Reg(r.file.SP), r.stubs.mirrorEnd)
+		_ = r.m.WriteWord(c.Reg(r.file.SP), r.stubs.mirrorEnd())
 	}
 	if conv.Entry >= 0 {
 		c.SetReg(conv.Entry, f.Entry)

@@ -32,6 +32,19 @@ type Machine interface {
 	// number is returned, has an event, or until budget instructions ran; the
 	// number is -1 then, and where no CPU is running.
 	Run(budget int) (cpu int, ev Event, err error)
+
+	// OnBreakpoint has f called with the CPU and address of every breakpoint,
+	// while the machine runs: that costs a fraction of an Event. The CPU may be
+	// used as after an EventBreakpoint. If f returns true the CPU goes on as f
+	// left it, and there is no event. An error ends the run. Else f must have
+	// left everything alone: the event follows.
+	OnBreakpoint(f func(cpu int, addr uint64) (handled bool, err error))
+	// OnCall has f called whenever a CPU comes to an address in gates by a call,
+	// which costs less still: so the program calls the host. The CPU may be used
+	// as after an Event, its program counter excepted: when f has returned, it
+	// executes the instruction there. The same instructions have to be behind
+	// the gates once more, for the machine's own use. An error ends the run.
+	OnCall(gates Range, f func(cpu int, addr uint64) error) error
 }
 
 // CPU is one CPU of a Machine, while it is stopped.

@@ -237,7 +237,7 @@ func (r *Runtime) makeDetour(s *site) error {
 	code := s.original[:s.region.Moved]
 	insts := decode.Sweep(r.isa, nil, code, s.addr)
 	opt := detour.Options{
-		Kernel: r.opt.Kernel, Callback: r.stubs.hostCall, Probe: s.addr,
+		Kernel: r.opt.Kernel, Callback: r.stubs.hostCall(), Probe: s.addr,
 		Dead: uint64(s.region.Region - s.region.Moved),
 	}
 	if p := s.counter(); p != nil {

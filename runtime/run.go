@@ -233,12 +233,6 @@ func (r *Runtime) trapped(cpu int, ev Event) error {
 		}
 		return r.complete(cpu)
 	}
-	if ev.Addr == r.stubs.hostCall && r.stubs.page != 0 {
-		return r.jumped(cpu)
-	}
-	if ev.Addr == r.stubs.entryCall && r.stubs.page != 0 {
-		return r.entered(cpu)
-	}
 	if s := r.sites[ev.Addr]; s != nil && s.armed {
 		return r.breakpoint(cpu, s)
 	}

@@ -116,9 +116,7 @@ func New(m Machine, isa arch.ISA, opt Options) (*Runtime, error) {
 		sites: map[uint64]*site{}, cpus: make([]control, m.NumCPU()), armed: true,
 	}
 	r.optimizer.on, r.optimizer.due = !opt.NoOptimize, opt.Pass
-	if t, ok := m.(Trapper); ok {
-		t.OnBreakpoint(r.quick)
-	}
+	m.OnBreakpoint(r.quick)
 	r.fields = make([]*detour.Field, len(r.file.Registers))
 	frame := isa.PtRegs()
 	for i := range frame.Fields {

@@ -1,15 +1,29 @@
 package runtime
 
-// stubs is code of the runtime's own in the guest: what detour buffers call.
+// stubs is a page of code of the runtime's own in the guest.
 type stubs struct {
-	page       uint64 // 0 where there is none yet
-	hostCall   uint64 // leaves the guest, for handlers in Go
-	behindCall uint64 // where the guest goes on
-	mirrorEnd  uint64 // where the mirror functions of jprobes end
-
-	entryCall   uint64 // as hostCall, for the stubs of patchable entries
-	behindEntry uint64
+	page uint64 // 0 where there is none yet
 }
+
+// Offsets in the page. The gates are functions that only return, each a room long:
+// calls of them are those of the host. The same is behind them once more.
+const (
+	gateRoom         = 16
+	gates            = 2
+	mirrorOffset     = 96
+	trampolineOffset = 128
+)
+
+// hostCall is what detour buffers call.
+func (s *stubs) hostCall() uint64 { return s.page }
+
+// entryCall is what the stubs of patchable entries call.
+func (s *stubs) entryCall() uint64 { return s.page + gateRoom }
+
+func (s *stubs) gates() Range { return Range{Lo: s.page, Hi: s.page + gates*gateRoom} }
+
+// mirrorEnd is where the mirror functions of jprobes end.
+func (s *stubs) mirrorEnd() uint64 { return s.page + mirrorOffset }
 
 func (s *stubs) holds(addr uint64) bool { return s.page != 0 && addr-s.page < pageSize }
 
@@ -34,29 +48,17 @@ func (r *Runtime) putStubs(page uint64) error {
 	if err := r.m.Map(page, pageSize, PermRead|PermExec); err != nil {
 		return err
 	}
-	trap := r.isa.Breakpoint(r.opt.Kernel)
-	code := append(append([]byte(nil), trap...), r.isa.ReturnInst()...)
-	for offset, code := range map[uint64][]byte{
-		0: code, entryOffset: code, mirrorOffset: trap,
-	} {
-		if err := r.m.Write(page+offset, code); err != nil {
+	for i := range uint64(2 * gates) {
+		if err := r.m.Write(page+i*gateRoom, r.isa.ReturnInst()); err != nil {
 			return err
 		}
 	}
-	r.stubs = stubs{
-		page: page, hostCall: page, behindCall: page + uint64(len(trap)),
-		mirrorEnd: page + mirrorOffset,
-		entryCall: page + entryOffset, behindEntry: page + entryOffset + uint64(len(trap)),
+	if err := r.m.Write(page+mirrorOffset, r.isa.Breakpoint(r.opt.Kernel)); err != nil {
+		return err
 	}
-	return nil
+	r.stubs.page = page
+	return r.m.OnCall(r.stubs.gates(), r.hostCalled)
 }
-
-// Offsets of the stubs behind the first one in their page.
-const (
-	entryOffset      = 32
-	mirrorOffset     = 96
-	trampolineOffset = 128
-)
 
 // counterPages are pages of the guest's memory that hold counts.
 type counterPages struct {

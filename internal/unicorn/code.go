@@ -5,10 +5,7 @@ package unicorn
 // #include "shim.h"
 import "C"
 
-import (
-	"runtime/cgo"
-	"unsafe"
-)
+import "unsafe"
 
 // HookCode has f, which is the same for all, called in front of every execution
 // of the instruction at addr, by a hook that is there for this instruction only.
@@ -17,15 +14,15 @@ import (
 // hook, and each makes all others slower: it is what probes are measured against.
 func (e *Engine) HookCode(addr uint64, f func(addr uint64)) error {
 	e.onCode = f
-	if err := C.xol_hook_code(e.uc, C.uint64_t(addr), C.uintptr_t(e.self)); err != 0 {
+	if err := C.xol_hook_code(e.uc, C.uint64_t(addr), e.self()); err != 0 {
 		return Error(err)
 	}
 	return nil
 }
 
 //export xolCode
-func xolCode(self C.uintptr_t, addr C.uint64_t) {
-	e := cgo.Handle(self).Value().(*Engine)
+func xolCode(self unsafe.Pointer, addr C.uint64_t) {
+	e := (*Engine)(self)
 	if e.stop.kind == C.XOL_STOP_NONE { // else the instruction is not executed
 		e.onCode(uint64(addr))
 	}

@@ -6,13 +6,36 @@
 #endif
 #include "_cgo_export.h"
 
+// Reads what the handler gets, from the register at index first on.
+static bool read_early(uc_engine *uc, struct xol_stop *stop, int first)
+{
+	for (int i = first; i < XOL_EARLY; i++)
+		if (uc_reg_read(uc, stop->ids[i], &stop->early[i]))
+			return false;
+	return true;
+}
+
+static bool write_pc(uc_engine *uc, struct xol_stop *stop)
+{
+	return !uc_reg_write(uc, stop->ids[0], &stop->early[0]);
+}
+
 // Lets the host deal with a breakpoint while the run goes on.
 static bool handled(uc_engine *uc, struct xol_stop *stop)
 {
-	for (int i = 0; i < XOL_EARLY; i++)
-		if (uc_reg_read(uc, stop->ids[i], &stop->early[i]))
-			return false;
-	return xolBreakpoint(stop->handler) && !uc_reg_write(uc, stop->ids[0], &stop->early[0]);
+	return read_early(uc, stop, 0) && xolBreakpoint((void *)stop->handler) && write_pc(uc, stop);
+}
+
+// Lets the host deal with a call. To write the program counter leaves the block.
+void xol_called(uc_engine *uc, struct xol_stop *stop, uint64_t address)
+{
+	stop->early[0] = address;
+	if (read_early(uc, stop, 1) && xolCall((void *)stop->handler) &&
+	    (stop->early[0] == address || write_pc(uc, stop)))
+		return;
+	stop->kind = XOL_STOP_TRAP;
+	stop->number = stop->breakpoint;
+	uc_emu_stop(uc);
 }
 
 static void on_trap(uc_engine *uc, uint32_t number, void *data)
@@ -45,7 +68,7 @@ static void on_syscall(uc_engine *uc, void *data)
 static bool on_tlb_fill(uc_engine *uc, uint64_t va, uc_mem_type type,
 			uc_tlb_entry *entry, void *data)
 {
-	struct xolTranslate_return r = xolTranslate((uintptr_t)data, va, type);
+	struct xolTranslate_return r = xolTranslate(data, va, type);
 
 	entry->paddr = r.r0;
 	entry->perms = r.r1;
@@ -153,7 +176,7 @@ uc_err xol_run(uc_engine *uc, struct xol_regs *regs, struct xol_stop *stop,
 
 static void on_code(uc_engine *uc, uint64_t address, uint32_t size, void *data)
 {
-	xolCode((uintptr_t)data, address);
+	xolCode(data, address);
 }
 
 uc_err xol_hook_code(uc_engine *uc, uint64_t address, uintptr_t handle)

@@ -19,6 +19,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/cgo"
 	"unsafe"
 )
@@ -109,15 +110,18 @@ type Engine struct {
 	uc        *C.uc_engine
 	stop      *C.struct_xol_stop
 	translate Translate
-	self      cgo.Handle
+	alive     cgo.Handle           // an Engine that is not closed leaks
+	pinned    runtime.Pinner       // where callbacks find it
 	watch     *C.struct_xol_watch  // nil where nothing is watched
 	refused   map[uint64]C.uc_hook // the hooks of instructions that must not run
 	context   *C.uc_context
 	accesses  *C.struct_xol_accesses // nil where they are not observed
 
 	onCode       func(addr uint64)
-	onBreakpoint BreakpointHandler
+	onBreakpoint Handler
+	onCall       Handler
 	panicked     any // what it panicked with
+	depth        int // of Go inside handlers
 	// translated is the most that the engine's buffer of translated code holds,
 	// in bytes.
 	translated int
@@ -133,9 +137,10 @@ func Open(a Arch, t Translate) (*Engine, error) {
 	}
 	e := &Engine{translate: t}
 	e.stop = (*C.struct_xol_stop)(C.calloc(1, C.sizeof_struct_xol_stop))
-	e.self = cgo.NewHandle(e)
+	e.alive = cgo.NewHandle(e)
+	e.pinned.Pin(e)
 	s := setups[a]
-	if err := C.xol_open(s.arch, s.mode, s.model, bufferSize, exitAddress, exitPhysical, e.stop, C.uintptr_t(e.self), &e.uc); err != 0 {
+	if err := C.xol_open(s.arch, s.mode, s.model, bufferSize, exitAddress, exitPhysical, e.stop, e.self(), &e.uc); err != 0 {
 		e.release()
 		return nil, Error(err)
 	}
@@ -166,15 +171,20 @@ func (e *Engine) release() {
 	}
 	C.free(unsafe.Pointer(e.accesses))
 	C.free(unsafe.Pointer(e.stop))
-	e.self.Delete()
+	e.pinned.Unpin()
+	e.alive.Delete()
 }
 
+// self is what callbacks get. As a number, for cgo lets no pointer through to what
+// holds pointers.
+func (e *Engine) self() C.uintptr_t { return C.uintptr_t(uintptr(unsafe.Pointer(e))) }
+
 //export xolTranslate
-func xolTranslate(self C.uintptr_t, va C.uint64_t, kind C.int) (C.uint64_t, C.uint32_t, C.bool) {
+func xolTranslate(self unsafe.Pointer, va C.uint64_t, kind C.int) (C.uint64_t, C.uint32_t, C.bool) {
 	if va-(exitAddress-PageSize) < 2*PageSize {
 		return exitPhysical, C.uint32_t(PermRead | PermExec), true
 	}
-	e := cgo.Handle(self).Value().(*Engine)
+	e := (*Engine)(self)
 	access := Read
 	switch kind {
 	case C.UC_MEM_WRITE:

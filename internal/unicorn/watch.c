@@ -178,6 +178,12 @@ static void on_block(uc_engine *uc, uint64_t address, uint32_t size, void *data)
 	enter(uc, data, address, size);
 }
 
+static void call(uc_engine *uc, struct xol_watch *w, uint64_t address)
+{
+	if (address - w->stop->gates < w->stop->gates_size)
+		xol_called(uc, w->stop, address);
+}
+
 // Where instructions are not counted one by one, a block counts when it starts.
 static void on_block_counted(uc_engine *uc, uint64_t address, uint32_t size, void *data)
 {
@@ -188,10 +194,12 @@ static void on_block_counted(uc_engine *uc, uint64_t address, uint32_t size, voi
 	if (!p)
 		return;
 	n = p->blocks[offset(w, address)].instructions;
-	if (w->budget == 0)
+	if (w->budget == 0) {
 		stop_at(uc, w, XOL_STOP_STEPS, address, size);
-	else
-		w->budget -= n < w->budget ? n : w->budget;
+		return;
+	}
+	w->budget -= n < w->budget ? n : w->budget;
+	call(uc, w, address);
 }
 
 // A string instruction that is repeated does not go elsewhere.
@@ -216,12 +224,16 @@ static void on_code(uc_engine *uc, uint64_t address, uint32_t size, void *data)
 
 	if (w->off || w->stop->kind != XOL_STOP_NONE)
 		return;
-	if (w->budget == 0)
+	if (w->budget == 0) {
 		stop_at(uc, w, XOL_STOP_STEPS, address, size);
-	else if (w->trace && !record(w, address))
+		return;
+	}
+	if (w->trace && !record(w, address)) {
 		stop_at(uc, w, XOL_STOP_TRANSFERS, address, size);
-	else
-		w->budget--;
+		return;
+	}
+	w->budget--;
+	call(uc, w, address);
 }
 
 static void on_refused(uc_engine *uc, uint64_t address, uint32_t size, void *data)

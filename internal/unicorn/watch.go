@@ -90,6 +90,8 @@ func (e *Engine) Go(r *Registers, write bool, pc, budget uint64) (stop Stop, num
 		return 0, 0, err
 	}
 	e.watch.budget = C.uint64_t(budget)
+	e.depth++
+	defer func() { e.depth-- }()
 	code := C.xol_go(e.uc, r.regs, C.bool(write), e.stop, C.uint64_t(pc))
 	if code != 0 {
 		err = Error(code)
@@ -107,13 +109,22 @@ func (e *Engine) Go(r *Registers, write bool, pc, budget uint64) (stop Stop, num
 const (
 	blockCost       = 512
 	instructionCost = 512
-	mostTranslated  = bufferSize * 3 / 4
+	mostTranslated  = bufferSize / 2
+	mostInHandler   = bufferSize * 7 / 8
 )
 
-// makeRoom has the engine start with an empty buffer before it is full.
+// ErrRoom: a handler runs more code than the engine has room for.
+var ErrRoom = errors.New("unicorn: no room for the code that a handler runs")
+
+// makeRoom has the engine start with an empty buffer before it is full. Inside a
+// handler it must not: the engine is in the midst of what the buffer holds.
 func (e *Engine) makeRoom() error {
-	if e.translated += blockCost; e.translated < mostTranslated {
+	e.translated += blockCost
+	switch {
+	case e.depth > 0 && e.translated < mostInHandler, e.translated < mostTranslated:
 		return nil
+	case e.depth > 0:
+		return ErrRoom
 	}
 	e.translated = 0
 	C.xol_watch_forget_all(e.watch)
