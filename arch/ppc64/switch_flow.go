@@ -456,79 +456,9 @@ func (t *tracer) inFrame(r uint8) bool {
 	return t.frame == yes
 }
 
-// tocPointer is the number of r2.
-const tocPointer = 2
-
 // What sets r2 at a global entry: addis r2,r12,… or lis r2,…, then addi r2,r2,….
 const (
 	addisTOC = opADDIS<<26 | tocPointer<<21 | 12<<16
 	lisTOC   = opADDIS<<26 | tocPointer<<21
 	addiTOC  = opADDI<<26 | tocPointer<<21 | tocPointer<<16
 )
-
-// atEntry reports whether inst sets r2 as at a global entry.
-func atEntry(inst *decode.Inst) bool {
-	switch inst.Detail &^ 0xffff {
-	case addisTOC, lisTOC, addiTOC:
-		return true
-	}
-	return false
-}
-
-// givesTOC reports whether instruction p, which writes r2, gives it the TOC
-// pointer: at a global entry, or behind a call.
-func (t *tracer) givesTOC(p int) bool {
-	inst := &t.f.Insts[p]
-	l, ok := loadOf(inst)
-	return atEntry(inst) || ok && !l.indexed && fieldRA(WordOf(inst)) == stackPointer
-}
-
-// keepsTOC reports whether r2 is the TOC pointer wherever paths meet: whether
-// it is only set at entries and loaded, be it for a call. Code that addresses
-// by the program counter may use r2 for anything.
-func (t *tracer) keepsTOC() bool {
-	if t.hasTOC == unasked {
-		t.hasTOC = answerOf(!slices.ContainsFunc(t.f.Insts, usesTOC))
-	}
-	return t.hasTOC == yes
-}
-
-// usesTOC reports whether inst makes r2 something else than the TOC pointer.
-func usesTOC(inst decode.Inst) bool {
-	if inst.Flow != decode.FlowNone || inst.Has(decode.Invalid) || !writes(&inst, tocPointer) || atEntry(&inst) {
-		return false
-	}
-	_, ok := loadOf(&inst)
-	return !ok
-}
-
-// TOCMemory is implemented by an optcheck.Memory that knows the TOC pointer,
-// the value of r2, of functions that do not set it themselves: those of ELFv1,
-// and those of ELFv2 with a local entry point only.
-type TOCMemory interface {
-	TOC() (addr uint64, ok bool)
-}
-
-// toc returns the TOC pointer. The global entry of an ELFv2 function computes
-// it from its own address, or in a program that is not position-independent
-// loads it as a constant [OpenPOWER ELFv2 ABI, 2.3.2.1].
-func (t *tracer) toc() value {
-	if len(t.f.Insts) >= 2 {
-		first, second := &t.f.Insts[0], &t.f.Insts[1]
-		n := signedField(WordOf(first))<<16 + signedField(WordOf(second))
-		if second.Detail&^0xffff == addiTOC {
-			switch first.Detail &^ 0xffff {
-			case addisTOC:
-				return constant(first.Addr + n)
-			case lisTOC:
-				return constant(n)
-			}
-		}
-	}
-	if m, ok := t.mem.(TOCMemory); ok {
-		if addr, ok := m.TOC(); ok {
-			return constant(addr)
-		}
-	}
-	return value{}
-}
