@@ -69,6 +69,12 @@ func refuse(p *Probe, addr uint64, rule *classify.Rule, cause error) error {
 	return &RegisterError{Place: p.place(), Addr: addr, Errno: errno, Rule: rule, Err: cause}
 }
 
+// notRegistered returns the error of what is done to a function's probe that is not
+// registered.
+func notRegistered(symbol string, offset, addr uint64) error {
+	return refuse(&Probe{Symbol: symbol, Offset: offset, Addr: addr}, 0, &ruleUnregistered, nil)
+}
+
 // place names where a probe is, as it was given.
 func (p *Probe) place() string {
 	switch {

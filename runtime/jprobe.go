@@ -74,7 +74,7 @@ func (r *Runtime) RegisterJprobe(p *Jprobe) error {
 func (r *Runtime) UnregisterJprobe(p *Jprobe) error {
 	entry := p.entry
 	if entry == nil {
-		return refuse(&Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr}, 0, &ruleUnregistered, nil)
+		return notRegistered(p.Symbol, p.Offset, p.Addr)
 	}
 	p.hits, p.missed = p.Hits(), p.Nmissed()
 	p.entry = nil

@@ -144,7 +144,7 @@ func (r *Runtime) RegisterReturn(p *ReturnProbe) error {
 func (r *Runtime) UnregisterReturn(p *ReturnProbe) error {
 	entry := p.entry
 	if entry == nil {
-		return refuse(&Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr}, 0, &ruleUnregistered, nil)
+		return notRegistered(p.Symbol, p.Offset, p.Addr)
 	}
 	p.missed += entry.missed
 	p.entry, p.free = nil, nil
@@ -159,7 +159,7 @@ func (r *Runtime) DisableReturn(p *ReturnProbe) error { return r.setReturnEnable
 
 func (r *Runtime) setReturnEnabled(p *ReturnProbe, on bool) error {
 	if p.entry == nil {
-		return refuse(&Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr}, 0, &ruleUnregistered, nil)
+		return notRegistered(p.Symbol, p.Offset, p.Addr)
 	}
 	return r.setEnabled(p.entry, on)
 }
