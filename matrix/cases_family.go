@@ -423,7 +423,7 @@ func uprobeSignal(l *lab) {
 	if l.err != nil {
 		return
 	}
-	_, err := first.r.Call(0, l.function("trap"))
+	_, err := first.r.Call(l.ctx, 0, l.function("trap"))
 	var stop *runtime.StopError
 	if !errors.As(err, &stop) {
 		l.fail("the program's own breakpoint: %v", err)

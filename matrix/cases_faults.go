@@ -171,7 +171,7 @@ func (l *lab) faultOf(want runtime.Fault, function string, args ...uint64) {
 	if l.err != nil {
 		return
 	}
-	_, err := l.r.Call(0, f, args...)
+	_, err := l.r.Call(l.ctx, 0, f, args...)
 	var fault *runtime.FaultError
 	if !errors.As(err, &fault) {
 		l.fail("%s: %v, want a fault", function, err)
@@ -239,7 +239,7 @@ func faultBehind(l *lab) {
 	l.ready("late", scratch, 5)
 	load := l.at("late", "load").addr
 	for range 2 {
-		_, err := l.r.Call(0, l.function("late"), nowhere, 5)
+		_, err := l.r.Call(l.ctx, 0, l.function("late"), nowhere, 5)
 		var fault *runtime.FaultError
 		if !errors.As(err, &fault) {
 			l.fail("late: %v, want a fault", err)

@@ -97,7 +97,7 @@ func (l *lab) eachInCopy(f func(p *runtime.Probe)) {
 			places++
 			f(p)
 		}
-		l.must(l.r.Run(stepsAtMost))
+		l.must(l.r.Run(l.ctx, stepsAtMost))
 		equal(l, "the result", l.r.Result(0), subjectResult(1, 2))
 		if p.Address() != 0 {
 			l.unregister(p)
@@ -123,7 +123,7 @@ func unregisterInCopy(l *lab) {
 		l.settle()
 		l.must(l.m.Read(later, l.pc()))
 		equal(l, "the code in front of the CPU", fmt.Sprintf("%x", later), fmt.Sprintf("%x", code))
-		v, err := l.r.Call(1, l.function("leaf"), 5)
+		v, err := l.r.Call(l.ctx, 1, l.function("leaf"), 5)
 		l.must(err)
 		equal(l, "leaf on the other CPU", v, 105)
 		l.must(l.r.UnregisterAll(others))
@@ -143,13 +143,13 @@ func registerBesideCopy(l *lab) {
 		q := &runtime.Probe{Addr: s.addr, PostHandler: func(*runtime.Context) {}}
 		l.must(l.r.Register(q))
 		l.settle()
-		v, err := l.r.Call(1, l.function(s.function), 3, 4)
+		v, err := l.r.Call(l.ctx, 1, l.function(s.function), 3, 4)
 		l.must(err)
 		equal(l, "the result on the other CPU", v, subjectResult(3, 4))
 		l.must(l.r.Disable(p))
 		l.unregister(q)
 		l.settle()
-		v, err = l.r.Call(1, l.function(s.function), 3, 4)
+		v, err = l.r.Call(l.ctx, 1, l.function(s.function), 3, 4)
 		l.must(err)
 		equal(l, "the result on the other CPU", v, subjectResult(3, 4))
 		l.must(l.r.Enable(p))
@@ -200,7 +200,7 @@ func hitBesideCopy(l *lab) {
 	l.eachInCopy(func(p *runtime.Probe) {
 		l.log = nil
 		hits := l.r.Hits(p)
-		v, err := l.r.Call(1, l.function(s.function), 3, 4)
+		v, err := l.r.Call(l.ctx, 1, l.function(s.function), 3, 4)
 		l.must(err)
 		equal(l, "the result on the other CPU", v, subjectResult(3, 4))
 		for i, state := range l.log {

@@ -178,7 +178,7 @@ func (l *lab) interruptAt(boundary int, function string, k kind, args ...uint64)
 	l.must(l.r.Interrupt(0, l.function(function), args...))
 	during := l.log
 	l.log = before
-	l.must(l.r.Run(stepsAtMost))
+	l.must(l.r.Run(l.ctx, stepsAtMost))
 	equal(l, "an interrupted call's result", l.r.Result(0), subjectResult(1, 2))
 	if len(before) > 0 && strings.Contains(before[len(before)-1], "ss") {
 		l.states(l.one(plain))
@@ -210,7 +210,7 @@ func hitInReenter(l *lab) {
 		_, _ = c.Call(l.function("load"), nowhere)
 		return false
 	}})
-	_, err := l.r.Call(0, l.function(s.function), 1, 2)
+	_, err := l.r.Call(l.ctx, 0, l.function(s.function), 1, 2)
 	var reenter *runtime.ReenterError
 	if !errors.As(err, &reenter) {
 		l.fail("the run: %v, want a *runtime.ReenterError", err)
@@ -218,8 +218,8 @@ func hitInReenter(l *lab) {
 	}
 	equal(l, "the probe that was hit", reenter.Addr, second.addr)
 	l.states(s.function+":active", "load:active/missed load:reenter load:reenter/step")
-	if err := l.r.Run(1); err == nil {
-		_, err = l.r.Call(0, l.function("leaf"), 1)
+	if err := l.r.Run(l.ctx, 1); err == nil {
+		_, err = l.r.Call(l.ctx, 0, l.function("leaf"), 1)
 		equal(l, "the run goes on", err == nil, false)
 	}
 }
@@ -288,7 +288,7 @@ func foreignDefault(l *lab) {
 	s := l.subject()
 	l.register(s, &runtime.Probe{})
 	l.ready(s.function, 1, 2)
-	_, err := l.r.Call(0, l.function("trap"))
+	_, err := l.r.Call(l.ctx, 0, l.function("trap"))
 	var stop *runtime.StopError
 	if !errors.As(err, &stop) {
 		l.fail("trap: %v, want a *runtime.StopError", err)
@@ -313,7 +313,7 @@ func twoCPUs(l *lab) {
 	for cpu, n := range counts {
 		l.must(l.r.Start(cpu, l.function("loop"), n))
 	}
-	l.must(l.r.Run(stepsAtMost))
+	l.must(l.r.Run(l.ctx, stepsAtMost))
 	for cpu, n := range counts {
 		equal(l, "the sum", l.r.Result(cpu), n*(n+1)/2)
 	}

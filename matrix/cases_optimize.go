@@ -327,7 +327,7 @@ func jumpQuiet(l *lab) {
 			waited++
 		}
 		equal(l, "Optimized", p.Optimized(), !within)
-		l.must(l.r.Run(stepsAtMost))
+		l.must(l.r.Run(l.ctx, stepsAtMost))
 		equal(l, "the result", l.r.Result(0), subjectResult(1, 2))
 		l.settle()
 		equal(l, "Optimized", p.Optimized(), true)

@@ -294,7 +294,7 @@ func returnCPUs(l *lab) {
 	for cpu, n := range depths {
 		l.must(l.r.Start(cpu, l.function("recurse"), n))
 	}
-	l.must(l.r.Run(stepsAtMost))
+	l.must(l.r.Run(l.ctx, stepsAtMost))
 	for cpu, n := range depths {
 		equal(l, "the sum", l.r.Result(cpu), n*(n+1)/2)
 		equal(l, "calls that are going on", l.r.Depth(uint64(cpu)), 0)
@@ -380,7 +380,7 @@ func jprobeFaults(l *lab) {
 	if l.err != nil {
 		return
 	}
-	_, err := l.r.Call(0, l.function(name), nowhere)
+	_, err := l.r.Call(l.ctx, 0, l.function(name), nowhere)
 	var fault *runtime.FaultError
 	if !errors.As(err, &fault) {
 		l.fail("%v, want a *runtime.FaultError", err)

@@ -4,6 +4,7 @@ package matrix
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ var programs embed.FS
 // lab is a machine with the program of its ISA and a runtime. What is wrong is
 // kept in err, the first only; nothing is done behind it.
 type lab struct {
+	ctx     context.Context // of the runs
 	target  string
 	mode    Mode
 	isa     arch.ISA
@@ -60,8 +62,8 @@ func (m Mode) options() runtime.Options {
 }
 
 // openLab returns a lab that is closed with close.
-func openLab(c *lifeCase, target string, mode Mode) (l *lab, err error) {
-	l = &lab{target: target, mode: mode, names: map[uint64]string{}}
+func openLab(ctx context.Context, c *lifeCase, target string, mode Mode) (l *lab, err error) {
+	l = &lab{ctx: ctx, target: target, mode: mode, names: map[uint64]string{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, l.close())
@@ -198,7 +200,7 @@ func (l *lab) call(function string, args ...uint64) uint64 {
 	}
 	sp := l.isa.Registers().SP
 	stack := l.m.CPU(0).Reg(sp)
-	v, err := l.r.Call(0, f, args...)
+	v, err := l.r.Call(l.ctx, 0, f, args...)
 	if err != nil {
 		l.fail("%s: %w", function, err)
 	}

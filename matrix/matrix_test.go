@@ -47,7 +47,7 @@ func TestMatrix(t *testing.T) {
 				t.Run(mode.String(), func(t *testing.T) {
 					for _, c := range cases() {
 						t.Run(c.name, func(t *testing.T) {
-							switch r := runCase(&c, target, mode); r.Outcome {
+							switch r := runCase(t.Context(), &c, target, mode); r.Outcome {
 							case Fail:
 								t.Error(r.Reason)
 							case NotApplicable:

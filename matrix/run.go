@@ -3,6 +3,7 @@
 package matrix
 
 import (
+	"context"
 	"errors"
 	"slices"
 
@@ -31,15 +32,19 @@ func cases() []lifeCase {
 
 // Run carries out every case whose name matches on every target in every mode,
 // and calls each with the result of one at a time: those of a case one after the
-// other.
-func Run(match func(name string) bool, each func(Result) error) error {
+// other. It ends early where ctx does, or each returns an error.
+func Run(ctx context.Context, match func(name string) bool, each func(Result) error) error {
 	for _, c := range cases() {
 		if !match(c.name) {
 			continue
 		}
 		for _, target := range arch.Names() {
 			for _, mode := range Modes() {
-				if err := each(runCase(&c, target, mode)); err != nil {
+				result := runCase(ctx, &c, target, mode)
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				if err := each(result); err != nil {
 					return err
 				}
 			}
@@ -49,13 +54,13 @@ func Run(match func(name string) bool, each func(Result) error) error {
 }
 
 // runCase returns a field of the matrix.
-func runCase(c *lifeCase, target string, mode Mode) Result {
+func runCase(ctx context.Context, c *lifeCase, target string, mode Mode) Result {
 	result := Result{Case: c.name, Target: target, Mode: mode}
 	if reason := c.reason(target, mode); reason != "" {
 		result.Outcome, result.Reason = NotApplicable, reason
 		return result
 	}
-	l, err := openLab(c, target, mode)
+	l, err := openLab(ctx, c, target, mode)
 	if err == nil {
 		c.run(l)
 		err = errors.Join(l.err, l.close())

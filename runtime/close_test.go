@@ -92,7 +92,7 @@ func cycle(t *testing.T, isa string) {
 	if err := r.Register(&runtime.Probe{Symbol: "quick_sort", Counter: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := with.sortWords(sort); err != nil {
+	if err := with.sortWords(t.Context(), sort); err != nil {
 		t.Error(err)
 	}
 	if err := m.Close(); err != nil {

@@ -317,13 +317,13 @@ func TestEntryRedirect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := p.Call(0, g, bufferAddr); err != nil || got != 5 {
+		if got, err := p.Call(t.Context(), 0, g, bufferAddr); err != nil || got != 5 {
 			t.Errorf("%d, %v; want the length", got, err)
 		}
 		if err := p.Disable(probe); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := p.Call(0, g, bufferAddr); err != nil || got != 12345 {
+		if got, err := p.Call(t.Context(), 0, g, bufferAddr); err != nil || got != 12345 {
 			t.Errorf("disabled: %d, %v", got, err)
 		}
 	})

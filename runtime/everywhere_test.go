@@ -284,7 +284,7 @@ func (e *everywhere) run(t *testing.T) {
 			e.change(t)
 			e.interrupt(t)
 		}
-		if err := e.Run(1 + e.random.IntN(8000)); err != nil && !errors.Is(err, runtime.ErrBudget) {
+		if err := e.Run(t.Context(), 1+e.random.IntN(8000)); err != nil && !errors.Is(err, runtime.ErrBudget) {
 			t.Fatal(err)
 		}
 	}
@@ -607,7 +607,7 @@ func transitions(t *testing.T, isa string, insts []judged) (all []runtime.Transi
 	e := newEverywhere(t, isa, "2", &mixed, 1, 2, insts)
 	for round := 0; e.refill(t); round++ {
 		e.change(t)
-		if err := e.Run(3000); err != nil && !errors.Is(err, runtime.ErrBudget) {
+		if err := e.Run(t.Context(), 3000); err != nil && !errors.Is(err, runtime.ErrBudget) {
 			t.Fatal(err)
 		}
 		if round%16 != 0 {

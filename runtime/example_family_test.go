@@ -3,6 +3,7 @@
 package runtime_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -48,7 +49,7 @@ func ExampleOptions_entryProbes() {
 	check(r.Register(probe))
 	days, err := program.Function("days")
 	check(err)
-	n, err := r.Call(0, days, 2024, 2)
+	n, err := r.Call(context.Background(), 0, days, 2024, 2)
 	check(err)
 	fmt.Println(n, "called:", probe.Called())
 	// Output:
@@ -78,7 +79,7 @@ func ExampleRuntime_RegisterWatch() {
 	count, err := program.Function("count_call")
 	check(err)
 	for _, by := range []uint64{1, 20} {
-		_, err := r.Call(0, count, by)
+		_, err := r.Call(context.Background(), 0, count, by)
 		check(err)
 	}
 	check(r.UnregisterWatch(watch))
@@ -109,7 +110,7 @@ func ExampleUprobes() {
 		check(p.Map(file, bias))
 		count, err := program.Function("count_call")
 		check(err)
-		n, err := p.Call(0, count, by)
+		n, err := p.Call(context.Background(), 0, count, by)
 		check(err)
 		fmt.Println(n)
 	}

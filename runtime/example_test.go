@@ -3,6 +3,7 @@
 package runtime_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"os"
@@ -51,7 +52,7 @@ func Example() {
 	length, err := program.Function("length")
 	check(err)
 	for range 2 {
-		n, err := r.Call(0, length, text)
+		n, err := r.Call(context.Background(), 0, length, text)
 		check(err)
 		fmt.Println(n, "optimized:", probe.Optimized())
 		check(r.Settle())
@@ -96,7 +97,7 @@ func ExampleReturnProbe() {
 	check(r.RegisterReturn(probe))
 	descend, err := program.Function("descend")
 	check(err)
-	n, err := r.Call(0, descend, 4)
+	n, err := r.Call(context.Background(), 0, descend, 4)
 	check(err)
 	fmt.Println(n, "missed:", probe.Nmissed())
 	check(r.UnregisterReturn(probe))
@@ -123,7 +124,7 @@ func ExampleJprobe() {
 	check(r.RegisterJprobe(probe))
 	f, err := program.Function("calls_many")
 	check(err)
-	n, err := r.Call(0, f, 5)
+	n, err := r.Call(context.Background(), 0, f, 5)
 	check(err)
 	addr, _, err := program.Symbol("seen")
 	check(err)
@@ -149,7 +150,7 @@ func ExampleProbe_counter() {
 	check(r.Settle())
 	descend, err := program.Function("descend")
 	check(err)
-	_, err = r.Call(0, descend, 999)
+	_, err = r.Call(context.Background(), 0, descend, 999)
 	check(err)
 	fmt.Println(r.Hits(probe), "hits, optimized:", probe.Optimized())
 	// Output:

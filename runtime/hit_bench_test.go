@@ -84,7 +84,7 @@ func (s *sorter) sort(b *testing.B) {
 		b.Fatal(err)
 	}
 	start := time.Now()
-	if _, err := s.Call(0, s.f, bufferAddr, sorterWords); err != nil {
+	if _, err := s.Call(b.Context(), 0, s.f, bufferAddr, sorterWords); err != nil {
 		b.Fatal(err)
 	}
 	s.best = min(s.best, time.Since(start))

@@ -164,12 +164,12 @@ func TestJprobeMirrorFaults(t *testing.T) {
 		if err := p.RegisterJprobe(&runtime.Jprobe{Symbol: "many", Mirror: mirror}); err != nil {
 			t.Fatal(err)
 		}
-		_, err := p.Call(0, p.function(t, "calls_many"), 3)
+		_, err := p.Call(t.Context(), 0, p.function(t, "calls_many"), 3)
 		var fault *runtime.FaultError
 		if !errors.As(err, &fault) || !fault.InHandler || fault.Page != 0 || fault.Addr-mirror.Entry > 64 {
 			t.Errorf("%v, want a fault of the mirror at %#x", err, mirror.Entry)
 		}
-		if _, err := p.Call(0, p.function(t, "bottom"), 3); !errors.As(err, &fault) {
+		if _, err := p.Call(t.Context(), 0, p.function(t, "bottom"), 3); !errors.As(err, &fault) {
 			t.Errorf("the run goes on: %v", err)
 		}
 	})

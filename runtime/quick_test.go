@@ -3,6 +3,7 @@
 package runtime_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -36,7 +37,7 @@ func (p *program) start(t *testing.T, sort runtime.Function, probe *runtime.Prob
 	if err := p.Register(probe); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.sortWords(sort); err != nil {
+	if err := p.sortWords(t.Context(), sort); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Settle(); err != nil {
@@ -44,18 +45,31 @@ func (p *program) start(t *testing.T, sort runtime.Function, probe *runtime.Prob
 	}
 }
 
-// sortWords sorts the words from 99 to 0.
-func (p *program) sortWords(sort runtime.Function) error {
-	const n = 100
-	for i := range uint64(n) {
-		if err := p.m.WriteWord(bufferAddr+8*i, n-1-i); err != nil {
+// sortedWords is how many words sortWords sorts.
+const sortedWords = 100
+
+// sortWords sorts words in reverse order.
+func (p *program) sortWords(ctx context.Context, sort runtime.Function) error {
+	if err := p.reverseWords(); err != nil {
+		return err
+	}
+	if _, err := p.Call(ctx, 0, sort, bufferAddr, sortedWords); err != nil {
+		return err
+	}
+	return p.checkWords()
+}
+
+func (p *program) reverseWords() error {
+	for i := range uint64(sortedWords) {
+		if err := p.m.WriteWord(bufferAddr+8*i, sortedWords-1-i); err != nil {
 			return err
 		}
 	}
-	if _, err := p.Call(0, sort, bufferAddr, n); err != nil {
-		return err
-	}
-	for i := range uint64(n) {
+	return nil
+}
+
+func (p *program) checkWords() error {
+	for i := range uint64(sortedWords) {
 		if v, err := p.m.ReadWord(bufferAddr + 8*i); err != nil || v != i {
 			return fmt.Errorf("word %d is %d: %v", i, v, err)
 		}
@@ -86,7 +100,7 @@ func TestHandlerCallsAmidRun(t *testing.T) {
 			return false
 		}})
 		calls = 0
-		if err := p.sortWords(sort); err != nil || calls == 0 {
+		if err := p.sortWords(t.Context(), sort); err != nil || calls == 0 {
 			t.Errorf("%v after %d calls", err, calls)
 		}
 	})
@@ -105,7 +119,7 @@ func TestHandlerSetsRegistersAmidRun(t *testing.T) {
 			return false
 		}})
 		swap = true // larger words first
-		err := p.sortWords(sort)
+		err := p.sortWords(t.Context(), sort)
 		if first, _ := p.m.ReadWord(bufferAddr); err == nil || first != 99 {
 			t.Errorf("the first word is %d, %v", first, err)
 		}
@@ -135,7 +149,7 @@ func TestHandlerRegistersProbeAmidRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if err := p.sortWords(sort); err != nil {
+			if err := p.sortWords(t.Context(), sort); err != nil {
 				t.Fatal(err)
 			}
 			if err := p.Settle(); err != nil {
@@ -166,7 +180,7 @@ func TestHandlerPanicsAmidRun(t *testing.T) {
 				t.Errorf("recovered %v", r)
 			}
 		}()
-		err := p.sortWords(sort)
+		err := p.sortWords(t.Context(), sort)
 		t.Errorf("no panic: %v", err)
 	})
 }

@@ -148,7 +148,7 @@ func (p *program) callAll(t *testing.T, seed uint64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := p.Call(0, f, c.Args...)
+		got, err := p.Call(t.Context(), 0, f, c.Args...)
 		if err != nil {
 			t.Fatalf("%s: %v", w.Name, err)
 		}

@@ -47,7 +47,7 @@ func (p *program) function(t testing.TB, name string) runtime.Function {
 // calls checks what a function returns.
 func (p *program) calls(t testing.TB, want uint64, name string, args ...uint64) {
 	t.Helper()
-	got, err := p.Call(0, p.function(t, name), args...)
+	got, err := p.Call(t.Context(), 0, p.function(t, name), args...)
 	if err != nil {
 		t.Fatalf("%s%v: %v", name, args, err)
 	}
@@ -240,7 +240,7 @@ func TestMaxActiveCPUs(t *testing.T) {
 								t.Fatal(err)
 							}
 						}
-						if err := p.Run(200); err != nil && !errors.Is(err, runtime.ErrBudget) {
+						if err := p.Run(t.Context(), 200); err != nil && !errors.Is(err, runtime.ErrBudget) {
 							t.Fatal(err)
 						}
 					}
@@ -378,7 +378,7 @@ func TestReturnProbeAtAnyTime(t *testing.T) {
 						}
 						running = p.m.CPU(0).Running()
 						do(change.amid)
-						if err := p.Run(1 << 16); err != nil {
+						if err := p.Run(t.Context(), 1<<16); err != nil {
 							t.Fatalf("behind %d instructions: %v", boundary, err)
 						}
 						same(t, "the result", p.Result(0), descending(depth))
@@ -489,7 +489,7 @@ func TestReturnTasks(t *testing.T) {
 				other.Restore(saved)
 				other.SetRunning(true)
 				p.SetTask(1, 200)
-				if err := p.Run(1 << 16); err != nil {
+				if err := p.Run(t.Context(), 1<<16); err != nil {
 					t.Fatal(err)
 				}
 				same(t, "the result", other.Result(), descending(3))
@@ -661,7 +661,7 @@ func TestReturnTwice(t *testing.T) {
 						p.returnProbe(t, &runtime.ReturnProbe{Addr: f.Addr})
 					}
 				}
-				_, err = p.Call(0, p.function(t, "unwind"), 3, 5)
+				_, err = p.Call(t.Context(), 0, p.function(t, "unwind"), 3, 5)
 				var twice *runtime.ReturnError
 				if !errors.As(err, &twice) || twice.CPU != 0 {
 					t.Errorf("%v, want a *runtime.ReturnError", err)
@@ -741,7 +741,7 @@ func TestReturnUnload(t *testing.T) {
 		same(t, "the error", p.DisableReturn(rp), nil)
 		p.settled(t)
 		same(t, "the error", p.Unload(p.image), nil)
-		if err := p.Run(1 << 24); err != nil {
+		if err := p.Run(t.Context(), 1<<24); err != nil {
 			t.Fatal(err)
 		}
 		same(t, "the result", p.Result(0), descending(2000))

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"cmp"
+	"context"
 	"errors"
 
 	"xol/decode"
@@ -36,11 +37,13 @@ func (r *Runtime) Result(cpu int) uint64 { return r.m.CPU(cpu).Result() }
 
 // Run has all started CPUs take turns until they have returned, and the
 // optimizer its passes. It returns ErrBudget where budget instructions do not
-// suffice, a *FaultError, *ReenterError or *StopError where a CPU cannot go on.
-func (r *Runtime) Run(budget int) error {
+// suffice, and the error of ctx where that ends, after which it can be called
+// again; a *FaultError, *ReenterError or *StopError where a CPU cannot go on.
+func (r *Runtime) Run(ctx context.Context, budget int) error {
+	defer r.under(ctx)()
 	for r.running() {
-		if r.failed != nil {
-			return r.failed
+		if err := r.mayRun(); err != nil {
+			return err
 		}
 		if budget <= 0 {
 			return ErrBudget
@@ -63,6 +66,17 @@ func (r *Runtime) Run(budget int) error {
 	}
 	return nil
 }
+
+// under makes ctx the context of the run that is going on, until what it returns is
+// called.
+func (r *Runtime) under(ctx context.Context) (restore func()) {
+	outer := r.ctx
+	r.ctx = ctx
+	return func() { r.ctx = outer }
+}
+
+// mayRun returns why the program does not go on.
+func (r *Runtime) mayRun() error { return cmp.Or(r.failed, r.ctx.Err()) }
 
 // eventCost is what an event counts for, in instructions.
 const eventCost = 16
@@ -88,9 +102,10 @@ func (r *Runtime) running() bool {
 }
 
 // Call calls f on a CPU, with all that happens to it, while the others wait,
-// and returns the result.
-func (r *Runtime) Call(cpu int, f Function, args ...uint64) (uint64, error) {
+// and returns the result. Its errors are those of Run.
+func (r *Runtime) Call(ctx context.Context, cpu int, f Function, args ...uint64) (uint64, error) {
 	const budget = 1 << 40
+	defer r.under(ctx)()
 	if err := r.Start(cpu, f, args...); err != nil {
 		return 0, err
 	}
@@ -106,8 +121,8 @@ func (r *Runtime) runAlone(cpu, budget int, end uint64) error {
 	c := r.m.CPU(cpu)
 	for budget > 0 {
 		slice := min(budget, r.opt.Pass)
-		if r.failed != nil {
-			return r.failed
+		if err := r.mayRun(); err != nil {
+			return err
 		}
 		ev, err := c.Run(slice)
 		if err != nil {

@@ -8,6 +8,7 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -100,9 +101,10 @@ type Runtime struct {
 	counters  counterPages
 	optimizer optimizer
 	notifiers []Notifier
-	armed     bool  // the global switch
-	depth     int   // of runs inside handlers
-	failed    error // what it cannot recover from: it runs no more
+	armed     bool            // the global switch
+	depth     int             // of runs inside handlers
+	failed    error           // what it cannot recover from: it runs no more
+	ctx       context.Context // of the run that is going on
 	scratch   []byte
 }
 
@@ -113,7 +115,7 @@ func New(m Machine, isa arch.ISA, opt Options) (*Runtime, error) {
 	}
 	r := &Runtime{
 		m: m, isa: isa, file: isa.Registers(), convention: isa.Convention(), opt: opt,
-		sites: map[uint64]*site{}, cpus: make([]control, m.NumCPU()), armed: true,
+		ctx: context.Background(), sites: map[uint64]*site{}, cpus: make([]control, m.NumCPU()), armed: true,
 	}
 	r.optimizer.on, r.optimizer.due = !opt.NoOptimize, opt.Pass
 	m.OnBreakpoint(r.quick)

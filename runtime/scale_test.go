@@ -228,7 +228,7 @@ func (p *program) runKernel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := p.Call(0, f, c.args...)
+		got, err := p.Call(t.Context(), 0, f, c.args...)
 		if err != nil || got != c.want {
 			t.Errorf("%s returned %d, %v, want %d", name, got, err, c.want)
 		}
@@ -273,7 +273,7 @@ func benchmarkProbes(b *testing.B, opt runtime.Options) {
 			best := time.Duration(math.MaxInt64)
 			for b.Loop() {
 				start := time.Now()
-				if got, err := p.Call(0, f, bufferAddr); err != nil || got != length {
+				if got, err := p.Call(b.Context(), 0, f, bufferAddr); err != nil || got != length {
 					b.Fatal(got, err)
 				}
 				best = min(best, time.Since(start))

@@ -93,7 +93,7 @@ func (u *user) call(t *testing.T, name string, args ...uint64) uint64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := u.Call(0, f, args...)
+	result, err := u.Call(t.Context(), 0, f, args...)
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -245,7 +245,7 @@ func TestUprobeFork(t *testing.T) {
 			t.Fatal(err)
 		}
 		var stop *runtime.StopError
-		if err := parent.Run(100_000); !errors.As(err, &stop) || stop.Event.Kind != runtime.EventSyscall {
+		if err := parent.Run(t.Context(), 100_000); !errors.As(err, &stop) || stop.Event.Kind != runtime.EventSyscall {
 			t.Fatal(err)
 		}
 		m, err := parent.m.Copy()
@@ -264,7 +264,7 @@ func TestUprobeFork(t *testing.T) {
 		result := s.isa.Convention().Result
 		parent.m.CPUs[0].SetReg(result, 42)
 		m.CPUs[0].SetReg(result, 0)
-		if err := errors.Join(child.Run(100_000), parent.Run(100_000)); err != nil {
+		if err := errors.Join(child.Run(t.Context(), 100_000), parent.Run(t.Context(), 100_000)); err != nil {
 			t.Fatal(err)
 		}
 		if got := m.CPUs[0].Result(); got != 100+0+1001 || returns[child.Process] != got || calls[child.Process] != 1 {
@@ -304,7 +304,7 @@ func TestUprobeOwnBreakpoint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = u.Call(0, f, 1)
+		_, err = u.Call(t.Context(), 0, f, 1)
 		var stop *runtime.StopError
 		if !errors.As(err, &stop) || stop.Event.Addr != at {
 			t.Fatalf("%v, want a stop at %#x", err, at)

@@ -56,7 +56,7 @@ func TestWatchWrites(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := p.Call(0, f, sum, times); err != nil || got != times {
+		if got, err := p.Call(t.Context(), 0, f, sum, times); err != nil || got != times {
 			t.Fatalf("%d, %v", got, err)
 		}
 		if w.Hits() != times || n != 1000+times {
@@ -65,7 +65,7 @@ func TestWatchWrites(t *testing.T) {
 		if err := p.UnregisterWatch(w); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Call(0, f, sum, times); err != nil || w.Hits() != times {
+		if _, err := p.Call(t.Context(), 0, f, sum, times); err != nil || w.Hits() != times {
 			t.Errorf("%d hits without the watchpoint, %v", w.Hits(), err)
 		}
 	})
@@ -126,7 +126,7 @@ func watchByte(t *testing.T, isa, level string, at uint64, opt runtime.Options, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Call(0, f, bufferAddr, uint64(len(data))); err != nil {
+	if _, err := p.Call(t.Context(), 0, f, bufferAddr, uint64(len(data))); err != nil {
 		t.Fatal(err)
 	}
 	return ips
@@ -176,7 +176,7 @@ func TestWatchCPUs(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := p.Run(1_000_000); err != nil {
+			if err := p.Run(t.Context(), 1_000_000); err != nil {
 				t.Fatal(err)
 			}
 			got, err := p.m.ReadWord(sum)
@@ -210,7 +210,7 @@ func TestWatchReturn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := p.Call(0, f, bufferAddr); err != nil || got != 0 || w.Hits() != 1 || p.m.CPUs[0].Running() {
+	if got, err := p.Call(t.Context(), 0, f, bufferAddr); err != nil || got != 0 || w.Hits() != 1 || p.m.CPUs[0].Running() {
 		t.Errorf("%d, %v, %d hits", got, err, w.Hits())
 	}
 }

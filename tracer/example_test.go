@@ -3,6 +3,7 @@
 package tracer_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"os"
@@ -46,7 +47,7 @@ func Example() {
 	check(t.Enable("strings/", true))
 	length, err := program.Function("length")
 	check(err)
-	_, err = r.Call(0, length, text)
+	_, err = r.Call(context.Background(), 0, length, text)
 	check(err)
 	for _, line := range t.Events() {
 		fmt.Println(line)

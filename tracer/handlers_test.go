@@ -137,7 +137,7 @@ func TestMark(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := r.Call(0, main, 0x1234, ^uint64(4)); err != nil {
+			if _, err := r.Call(t.Context(), 0, main, 0x1234, ^uint64(4)); err != nil {
 				t.Fatal(err)
 			}
 			if len(got) < 2 || got[0] != (tracer.ArgValue{Value: 0x1234}) || got[1] != (tracer.ArgValue{Value: ^uint64(4)}) {
@@ -147,7 +147,7 @@ func TestMark(t *testing.T) {
 				t.Fatal(err)
 			}
 			got = nil
-			if _, err := r.Call(0, main, 1, 2); err != nil || got != nil || listeners() != 0 {
+			if _, err := r.Call(t.Context(), 0, main, 1, 2); err != nil || got != nil || listeners() != 0 {
 				t.Errorf("behind Close: %v, %v, %d listen", err, got, listeners())
 			}
 		})

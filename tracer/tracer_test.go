@@ -82,7 +82,7 @@ func (tr *traced) call(t testing.TB, name string, args ...uint64) uint64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := tr.r.Call(0, f, args...)
+	got, err := tr.r.Call(t.Context(), 0, f, args...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,11 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
+	"os"
+	"os/signal"
 	"path"
 	"slices"
 	"strings"
@@ -54,8 +57,8 @@ Exit status: 1 where any case failed.`,
 	return cmd
 }
 
-// matrixRunner calls each with the results of the cases that match.
-type matrixRunner func(match func(name string) bool, each func(matrix.Result) error) error
+// matrixRunner calls each with the results of the cases that match, until ctx ends.
+type matrixRunner func(ctx context.Context, match func(name string) bool, each func(matrix.Result) error) error
 
 func (a *app) matrix(opt *matrixOptions) error {
 	run, err := openMatrix()
@@ -70,7 +73,9 @@ func (a *app) writeMatrix(opt *matrixOptions, run matrixRunner) error {
 	out := newMatrixWriter(w, opt.format.value, a.palette())
 	failures := 0
 	match := func(name string) bool { ok, _ := path.Match(opt.glob, name); return ok }
-	err := run(match, func(r matrix.Result) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := run(ctx, match, func(r matrix.Result) error {
 		if r.Outcome == matrix.Fail {
 			failures++
 		}

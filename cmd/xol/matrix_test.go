@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -13,7 +14,7 @@ import (
 
 // someResults makes a matrix of two cases: all pass in the first; of the second
 // one field fails, and what is emulated is not applicable.
-func someResults(match func(string) bool, each func(matrix.Result) error) error {
+func someResults(_ context.Context, match func(string) bool, each func(matrix.Result) error) error {
 	for _, name := range []string{"good", "bad, at times"} {
 		if !match(name) {
 			continue
