@@ -7,10 +7,12 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -117,11 +119,21 @@ func (a *app) exitStatus(err error) int {
 	return int(failed)
 }
 
+var errInterrupted = errors.New("interrupted before all was done")
+
+// interruptible returns a context that Ctrl-C ends.
+func interruptible() (ctx context.Context, stop context.CancelFunc) {
+	return signal.NotifyContext(context.Background(), os.Interrupt)
+}
+
 // report writes err as one line to standard error, unless that is done.
 func (a *app) report(err error) {
 	var exit exitError
 	if errors.As(err, &exit) {
 		return
+	}
+	if errors.Is(err, context.Canceled) {
+		err = errInterrupted
 	}
 	line := strings.Join(strings.Fields(err.Error()), " ")
 	fmt.Fprintf(a.err, "xol: %s\n", line)

@@ -6,8 +6,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
-	"os/signal"
 	"path"
 	"slices"
 	"strings"
@@ -73,7 +71,7 @@ func (a *app) writeMatrix(opt *matrixOptions, run matrixRunner) error {
 	out := newMatrixWriter(w, opt.format.value, a.palette())
 	failures := 0
 	match := func(name string) bool { ok, _ := path.Match(opt.glob, name); return ok }
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := interruptible()
 	defer stop()
 	err := run(ctx, match, func(r matrix.Result) error {
 		if r.Outcome == matrix.Fail {

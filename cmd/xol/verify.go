@@ -2,11 +2,8 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"runtime"
 	"sync"
 
@@ -80,7 +77,7 @@ func (a *app) verify(opt *verifyOptions, path string) error {
 	if err != nil {
 		return fileError(path, err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := interruptible()
 	defer stop()
 	workers := opt.cpus
 	if workers == 0 {
