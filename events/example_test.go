@@ -85,7 +85,7 @@ func ExampleProgram() {
 	task := events.Task{Comm: "a-very-long-name", PID: 42, CPU: 1, Time: 3500 * time.Millisecond}
 	fmt.Println(task.Line(program.Text(&hit, values)))
 	// Output:
-	// a-very-long-name-42      [001]     3.500000: opens: (do_sys_open+0x0/0xd6) dfd=-100 name="/etc/passwd" flags=0x8000
+	// a-very-long-name-42      [001]      3.500000: opens: (do_sys_open+0x0/0xd6) dfd=-100 name="/etc/passwd" flags=0x8000
 }
 
 func ExampleLatency() {

@@ -62,24 +62,30 @@ func (v *Value) IsNumber() bool {
 	return !v.Array && v.format != asString && !v.Items[0].Fault
 }
 
-// symbolText returns addr as SYM+offset/size, or as a number.
+// symbolText returns addr as SYM+offset/size [MODULE], or as a number
+// [kernel/kallsyms.c, sprint_symbol].
 func symbolText(s Symbols, addr uint64) string {
 	if s != nil {
-		if name, offset, size, ok := s.Lookup(addr); ok {
-			return fmt.Sprintf("%s+%#x/%#x", name, offset, size)
+		if symbol, offset, ok := s.Lookup(addr); ok {
+			text := fmt.Sprintf("%s+%#x/%#x", symbol.Name, offset, symbol.Size)
+			if symbol.Module != "" {
+				text += " [" + symbol.Module + "]"
+			}
+			return text
 		}
 	}
 	return fmt.Sprintf("%#x", addr)
 }
 
-// functionText returns the name of the function at addr.
+// functionText returns the name of the function at addr, or the number with at
+// least 8 digits [kernel/trace/trace_output.c, trace_seq_print_sym].
 func functionText(s Symbols, addr uint64) string {
 	if s != nil {
-		if name, _, _, ok := s.Lookup(addr); ok {
-			return name
+		if symbol, _, ok := s.Lookup(addr); ok {
+			return symbol.Name
 		}
 	}
-	return fmt.Sprintf("%#x", addr)
+	return fmt.Sprintf("0x%08x", addr)
 }
 
 // Text returns the event's part of a line of trace:
@@ -118,8 +124,9 @@ type Task struct {
 }
 
 // Line returns text as a line of trace without the state of interrupts (option
-// noirq-info): "<comm>-<pid> [cpu] seconds: text".
+// noirq-info): "<comm>-<pid> [cpu]  seconds: text"
+// [kernel/trace/trace_output.c, trace_print_context].
 func (t *Task) Line(text string) string {
 	us := t.Time.Microseconds()
-	return fmt.Sprintf("%16s-%-7d [%03d] %5d.%06d: %s", t.Comm, t.PID, t.CPU, us/1e6, us%1e6, text)
+	return fmt.Sprintf("%16s-%-7d [%03d]  %5d.%06d: %s", t.Comm, t.PID, t.CPU, us/1e6, us%1e6, text)
 }

@@ -15,6 +15,7 @@ func TestText(t *testing.T) {
 	table := events.NewTable([]events.Symbol{
 		{Name: "do_sys_open", Addr: 0x1000, Size: 0xd6, Func: true},
 		{Name: "sys_openat", Addr: 0x2000, Size: 0xe, Func: true},
+		{Name: "ext4_file_open", Module: "ext4", Addr: 0x4000, Size: 0x40, Func: true},
 	})
 	const kprobe, uprobe = events.Kprobe, events.Uprobe
 	for _, c := range []struct {
@@ -26,7 +27,9 @@ func TestText(t *testing.T) {
 		{"kprobe at an address", kprobe, "p:x 0x200c", "x: (sys_openat+0xc/0xe)"},
 		{"kprobe at an address without symbol", kprobe, "p:x 0x3000", "x: (0x3000)"},
 		{"return of a kprobe", kprobe, "r:myretprobe do_sys_open $retval", "myretprobe: (sys_openat+0xc/0xe <- do_sys_open) arg1=0x3"},
-		{"return of a kprobe without symbol", kprobe, "r:x 0x3000", "x: (sys_openat+0xc/0xe <- 0x3000)"},
+		{"return of a kprobe without symbol", kprobe, "r:x 0x3000", "x: (sys_openat+0xc/0xe <- 0x00003000)"},
+		{"kprobe in a module", kprobe, `p:x 0x4004 \0x4008:symbol \0x4008:string`, "x: (ext4_file_open+0x4/0x40 [ext4]) arg1=ext4_file_open+0x8/0x40 [ext4] arg2=(fault)"},
+		{"return of a kprobe in a module", kprobe, "r:x 0x4000", "x: (sys_openat+0xc/0xe <- ext4_file_open)"},
 		{"uprobe", uprobe, "p:zfree_entry /bin/zsh:0x46420 %ip %ax", "zfree_entry: (0x446420) arg1=0x446420 arg2=0x3"},
 		{"return of a uprobe", uprobe, "r:zfree_exit /bin/zsh:0x46420 %ax", "zfree_exit: (0x446540 <- 0x446420) arg1=0x3"},
 	} {
@@ -64,12 +67,12 @@ func TestText(t *testing.T) {
 
 func TestLine(t *testing.T) {
 	task := events.Task{Comm: "<...>", PID: 1447, CPU: 1, Time: 1038282*time.Second + 286875*time.Microsecond}
-	want := "           <...>-1447    [001] 1038282.286875: myprobe: (x)"
+	want := "           <...>-1447    [001]  1038282.286875: myprobe: (x)"
 	if got := task.Line("myprobe: (x)"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	task = events.Task{Comm: "a-long-task-name", PID: 12345678, CPU: 12, Time: 70 * time.Millisecond}
-	want = "a-long-task-name-12345678 [012]     0.070000: x"
+	want = "a-long-task-name-12345678 [012]      0.070000: x"
 	if got := task.Line("x"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -94,9 +97,9 @@ func TestTable(t *testing.T) {
 		{0x210, "", 0, 0},
 		{0x999, "last", 0x699, 0},
 	} {
-		name, offset, size, ok := table.Lookup(c.addr)
-		if name != c.name || offset != c.offset || size != c.size || ok != (c.name != "") {
-			t.Errorf("%#x is %s+%#x/%#x, %v", c.addr, name, offset, size, ok)
+		s, offset, ok := table.Lookup(c.addr)
+		if s.Name != c.name || offset != c.offset || s.Size != c.size || ok != (c.name != "") {
+			t.Errorf("%#x is %s+%#x/%#x, %v", c.addr, s.Name, offset, s.Size, ok)
 		}
 	}
 	if n := table.Count("", "b"); n != 2 {

@@ -24,9 +24,9 @@ type Symbols interface {
 	Entry(function string, offset uint64) bool
 	// Address returns that of a function or data symbol.
 	Address(name string) (addr uint64, ok bool)
-	// Lookup returns the symbol that holds addr, how far addr is into it and
-	// how long it is.
-	Lookup(addr uint64) (name string, offset, size uint64, ok bool)
+	// Lookup returns the symbol that holds addr, with its size, and how far
+	// addr is into it.
+	Lookup(addr uint64) (s Symbol, offset uint64, ok bool)
 }
 
 // Options say what a line is checked against.

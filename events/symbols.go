@@ -80,7 +80,7 @@ func (t *Table) Address(name string) (uint64, bool) {
 }
 
 // Lookup returns the symbol that holds addr; see Symbols.
-func (t *Table) Lookup(addr uint64) (name string, offset, size uint64, ok bool) {
+func (t *Table) Lookup(addr uint64) (s Symbol, offset uint64, ok bool) {
 	after := func(s Symbol, addr uint64) int {
 		if s.Addr <= addr {
 			return -1
@@ -89,17 +89,16 @@ func (t *Table) Lookup(addr uint64) (name string, offset, size uint64, ok bool) 
 	}
 	i, _ := slices.BinarySearchFunc(t.byAddr, addr, after)
 	if i == 0 {
-		return "", 0, 0, false
+		return Symbol{}, 0, false
 	}
-	s := t.byAddr[i-1]
-	size = s.Size
-	if size == 0 && i < len(t.byAddr) {
-		size = t.byAddr[i].Addr - s.Addr
+	s = t.byAddr[i-1]
+	if s.Size == 0 && i < len(t.byAddr) {
+		s.Size = t.byAddr[i].Addr - s.Addr
 	}
-	if offset = addr - s.Addr; size != 0 && offset >= size {
-		return "", 0, 0, false
+	if offset = addr - s.Addr; s.Size != 0 && offset >= s.Size {
+		return Symbol{}, 0, false
 	}
-	return s.Name, offset, size, true
+	return s, offset, true
 }
 
 // Functions returns the names of the functions that match a pattern, in the

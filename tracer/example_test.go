@@ -53,8 +53,8 @@ func Example() {
 		fmt.Println(line)
 	}
 	// Output:
-	// guest-0       [000]     0.000000: measured: (length+0x0/0x28) text="out of line"
-	// guest-0       [000]     0.000000: result: (0x7fff000000000000 <- length) n=11
+	// guest-0       [000]      0.000000: measured: (length+0x0/0x28) text="out of line"
+	// guest-0       [000]      0.000000: result: (0x7fff000000000000 <- length) n=11
 	// p:strings/measured length text=+0($arg1):string
 	// r:strings/result length n=$retval:u64
 }
