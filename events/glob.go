@@ -6,7 +6,8 @@ import "strings"
 // one of * ? and [, in place of a function, or of a file's offset behind the
 // colon. places returns what the pattern stands for, each of which takes its
 // place in the line: names of functions, or offsets. A line without a pattern is
-// one event. A pattern that matches nothing is BadProbeAddr.
+// one event. Behind MODULE: only the module's functions are meant. A pattern
+// that matches nothing is BadProbeAddr.
 func ParseGlob(line string, opt Options, places func(pattern string) []string) ([]Event, error) {
 	p := &parser{line: line, words: split(line), opt: opt}
 	if len(p.words) < 2 || p.words[0].text[0] == '-' {
@@ -19,7 +20,7 @@ func ParseGlob(line string, opt Options, places func(pattern string) []string) (
 	var all []Event
 	seen := map[string]bool{}
 	for _, place := range places(pattern) {
-		if seen[place] {
+		if seen[place] || !p.inModule(place) {
 			continue
 		}
 		seen[place] = true
@@ -41,6 +42,13 @@ func parseOne(line string, opt Options) ([]Event, error) {
 		return nil, err
 	}
 	return []Event{e}, nil
+}
+
+// inModule says whether a function is in the module that stands before it in
+// the line, if any.
+func (p *parser) inModule(function string) bool {
+	module, _, ok := strings.Cut(p.words[1].text, ":")
+	return !ok || p.opt.Kind != Kprobe || p.opt.Symbols == nil || p.opt.Symbols.Count(module, function) > 0
 }
 
 // pattern returns the part of the place that may be a pattern, and where it is

@@ -60,6 +60,7 @@ func TestParseGlob(t *testing.T) {
 			"r5:g/r_vfs_read_0 vfs_read arg1=$retval", "r5:g/r_vfs_write_0 vfs_write arg1=$retval"}},
 		{"kprobe amd64", "p:one do_sys_op?n+4", table.Functions, []string{"p:kprobes/one do_sys_open+4"}},
 		{"kprobe amd64", "p ext4:ext4_*", table.Functions, []string{"p:kprobes/p_ext4_ext4_file_open_0 ext4:ext4_file_open"}},
+		{"kprobe amd64", "p ext4:*", table.Functions, []string{"p:kprobes/p_ext4_ext4_file_open_0 ext4:ext4_file_open"}},
 		{"kprobe amd64", "p vfs_read", table.Functions, []string{"p:kprobes/p_vfs_read_0 vfs_read"}},
 		{"kprobe amd64", "-:name", table.Functions, []string{"-:name"}},
 		{"uprobe amd64", "p /bin/sh:*%return", offsets, []string{
