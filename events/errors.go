@@ -9,7 +9,8 @@ import (
 // prefix TP_ERR_ [kernel/trace/trace_probe.h].
 type ID string
 
-// The mistakes that Parse reports.
+// The mistakes that Parse and, of lines for an event that exists, CheckJoin
+// report.
 const (
 	FileNotFound     ID = "FILE_NOT_FOUND"
 	NoRegularFile    ID = "NO_REGULAR_FILE"
@@ -62,6 +63,9 @@ const (
 	ArgTooLong       ID = "ARG_TOO_LONG"
 	NoArgBody        ID = "NO_ARG_BODY"
 	FailRegProbe     ID = "FAIL_REG_PROBE"
+	DiffProbeType    ID = "DIFF_PROBE_TYPE"
+	DiffArgType      ID = "DIFF_ARG_TYPE"
+	SameProbe        ID = "SAME_PROBE"
 	NoSupBTFArg      ID = "NOSUP_BTFARG"
 	NoEntryArgs      ID = "NOFENTRY_ARGS"
 	DoubleArgs       ID = "DOUBLE_ARGS"
@@ -127,6 +131,9 @@ var texts = map[ID][2]string{
 	ArgTooLong:       {"Argument expression is too long", "An argument has at most 63 characters behind its name."},
 	NoArgBody:        {"No argument expression", "What to fetch is expected behind the equals sign."},
 	FailRegProbe:     {"Failed to register probe event", "A symbol of an argument is not written as SYM, SYM+OFFSET or SYM-OFFSET."},
+	DiffProbeType:    {"Probe type is different from existing probe", "The probes of an event all stand at entries, or all at returns."},
+	DiffArgType:      {"Argument type or name is different from existing probe", "The probes of an event all record values of the same names and types."},
+	SameProbe:        {"There is already the exact same probe event", "Another probe of the event needs another place or other arguments."},
 	NoSupBTFArg:      {"BTF is not available or not supported", "Arguments by name, and $arg*, need type information of the program, which is not read."},
 	NoEntryArgs:      {"$arg* can be used only on function entry or exit", "Elsewhere in a function, and in uprobes, arguments are not known by number."},
 	DoubleArgs:       {"$arg* can be used only once in the parameters", "All arguments were asked for before."},

@@ -2,6 +2,7 @@ package events
 
 import (
 	"io/fs"
+	"iter"
 	"strings"
 )
 
@@ -77,15 +78,24 @@ func Parse(line string, opt Options) (Event, error) {
 	return p.event, nil
 }
 
-// ParseLines reads the text of such a file: lines, in which a # starts a
-// comment. It stops at the first mistake, which is an *Error.
+// Commands returns the lines of a text that is written to such a file, without
+// comments, which start with a #, and without those that have nothing else.
+func Commands(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for line := range strings.Lines(text) {
+			line, _, _ = strings.Cut(strings.TrimSuffix(line, "\n"), "#")
+			if len(split(line)) > 0 && !yield(line) {
+				return
+			}
+		}
+	}
+}
+
+// ParseLines reads the text of such a file. It stops at the first mistake,
+// which is an *Error.
 func ParseLines(text string, opt Options) ([]Event, error) {
 	var all []Event
-	for line := range strings.Lines(text) {
-		line, _, _ = strings.Cut(strings.TrimSuffix(line, "\n"), "#")
-		if len(split(line)) == 0 {
-			continue
-		}
+	for line := range Commands(text) {
 		e, err := Parse(line, opt)
 		if err != nil {
 			return all, err
