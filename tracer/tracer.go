@@ -39,9 +39,10 @@ type Tracer struct {
 	defs  []*definition
 }
 
-// definition is one event.
+// definition is one probe of an event.
 type definition struct {
 	event   events.Event
+	enabled bool
 	program *events.Program
 	probe   *runtime.Probe
 	ret     *runtime.ReturnProbe
@@ -54,15 +55,29 @@ func New(r *runtime.Runtime, isa arch.ISA, img *image.Image, opt Options) (*Trac
 	if err != nil {
 		return nil, err
 	}
-	symbols := make([]events.Symbol, len(functions))
+	list := make([]events.Symbol, len(functions))
 	for i := range functions {
 		f := &functions[i]
-		symbols[i] = events.Symbol{Name: f.Name, Addr: f.Addr, Size: f.Size, Func: true}
+		list[i] = events.Symbol{Name: f.Name, Addr: f.Addr, Size: f.Size, Func: true}
 	}
-	t := &Tracer{r: r, isa: isa, image: img, opt: opt, table: events.NewTable(symbols)}
+	t := &Tracer{r: r, isa: isa, image: img, opt: opt, table: events.NewTable(list)}
 	t.table.Landing = func(addr uint64) uint64 { return landing(img, isa, addr) }
-	t.parse = events.Options{Kind: events.Kprobe, ISA: isa, Symbols: t.table}
+	t.parse = events.Options{Kind: events.Kprobe, ISA: isa, Symbols: symbols{t.table, img}}
 	return t, nil
+}
+
+// symbols are the functions of a program and, to be found by name only, its
+// data.
+type symbols struct {
+	*events.Table
+	image *image.Image
+}
+
+func (s symbols) Address(name string) (addr uint64, ok bool) {
+	if addr, ok = s.Table.Address(name); ok {
+		return addr, true
+	}
+	return s.image.SymbolAddress(name)
 }
 
 // landing returns the length of the landing pad at addr; 0 where none is.
@@ -81,12 +96,22 @@ func landing(img *image.Image, isa arch.ISA, addr uint64) uint64 {
 // ErrNoEvent: a line removes or enables an event that is not defined.
 var ErrNoEvent = errors.New("no such event")
 
-// Write does what a line written to kprobe_events does: it defines events, which
-// are not enabled yet, or removes one. A glob defines an event for each function
-// that it matches, whose names are those of the functions. It returns an
-// *events.Error that points at a mistake, a *runtime.RegisterError, or
-// ErrNoEvent.
-func (t *Tracer) Write(line string) error {
+// Write does what text written to kprobe_events does, line by line up to the
+// first mistake: a line defines an event, which is not enabled yet, adds a probe
+// to one, or removes probes, unlike in Linux also enabled ones. A glob defines an
+// event for each function that it matches, whose names are those of the
+// functions. It returns an *events.Error that points at a mistake, a
+// *runtime.RegisterError, or ErrNoEvent.
+func (t *Tracer) Write(text string) error {
+	for line := range events.Commands(text) {
+		if err := t.command(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Tracer) command(line string) error {
 	list, err := events.ParseGlob(line, t.parse, t.table.Functions)
 	if err != nil {
 		return err
@@ -95,7 +120,7 @@ func (t *Tracer) Write(line string) error {
 		if list[i].Remove {
 			err = t.remove(&list[i])
 		} else {
-			err = t.define(&list[i])
+			err = t.define(line, &list[i])
 		}
 		if err != nil {
 			return err
@@ -104,7 +129,7 @@ func (t *Tracer) Write(line string) error {
 	return nil
 }
 
-// Events returns the definitions as reading kprobe_events gives them.
+// Events returns the probes of all events as reading kprobe_events gives them.
 func (t *Tracer) Events() []string {
 	lines := make([]string, len(t.defs))
 	for i, d := range t.defs {
@@ -141,16 +166,21 @@ func (d *definition) is(name string) bool {
 	return (group == "" || group == d.event.Group) && (event == "" || event == d.event.Name)
 }
 
-func (t *Tracer) setEnabled(d *definition, on bool) error {
+func (t *Tracer) setEnabled(d *definition, on bool) (err error) {
 	switch {
 	case d.ret != nil && on:
-		return t.r.EnableReturn(d.ret)
+		err = t.r.EnableReturn(d.ret)
 	case d.ret != nil:
-		return t.r.DisableReturn(d.ret)
+		err = t.r.DisableReturn(d.ret)
 	case on:
-		return t.r.Enable(d.probe)
+		err = t.r.Enable(d.probe)
+	default:
+		err = t.r.Disable(d.probe)
 	}
-	return t.r.Disable(d.probe)
+	if err == nil {
+		d.enabled = on
+	}
+	return err
 }
 
 // Nmissed returns how many hits of the events of a name were missed.
@@ -165,18 +195,28 @@ func (t *Tracer) Nmissed(name string) (n uint64) {
 	return n
 }
 
-// define registers the probe of an event.
-func (t *Tracer) define(e *events.Event) error {
+// define registers the probe of a line, which is enabled if its event is.
+func (t *Tracer) define(line string, e *events.Event) error {
 	d := &definition{event: *e}
 	var err error
 	if d.program, err = events.Compile(&d.event, t.isa, t.parse); err != nil {
+		return err
+	}
+	var others []*events.Program
+	for _, other := range t.defs {
+		if other.event.Group == e.Group && other.event.Name == e.Name {
+			others = append(others, other.program)
+			d.enabled = other.enabled
+		}
+	}
+	if err := d.program.CheckJoin(line, others); err != nil {
 		return err
 	}
 	symbol, offset, addr := e.Symbol, e.Offset, e.Addr
 	if e.Return {
 		err = t.defineReturn(d, symbol, offset, addr)
 	} else {
-		d.probe = &runtime.Probe{Symbol: symbol, Offset: offset, Addr: addr, Disabled: true}
+		d.probe = &runtime.Probe{Symbol: symbol, Offset: offset, Addr: addr, Disabled: !d.enabled}
 		d.probe.PreHandler = func(c *runtime.Context) bool { t.hit(d, c); return false }
 		err = t.r.Register(d.probe)
 	}
@@ -187,7 +227,7 @@ func (t *Tracer) define(e *events.Event) error {
 }
 
 func (t *Tracer) defineReturn(d *definition, symbol string, offset, addr uint64) error {
-	d.ret = &runtime.ReturnProbe{Symbol: symbol, Offset: offset, Addr: addr, MaxActive: d.event.MaxActive, Disabled: true}
+	d.ret = &runtime.ReturnProbe{Symbol: symbol, Offset: offset, Addr: addr, MaxActive: d.event.MaxActive, Disabled: !d.enabled}
 	if d.program.NeedsEntry() {
 		d.active = map[*byte][]uint64{}
 		d.ret.DataSize = 1 // its address is the call's name
@@ -200,11 +240,11 @@ func (t *Tracer) defineReturn(d *definition, symbol string, offset, addr uint64)
 	return t.r.RegisterReturn(d.ret)
 }
 
-// remove unregisters the events that a line removes.
+// remove unregisters the probes that a line removes.
 func (t *Tracer) remove(e *events.Event) error {
 	var kept, gone []*definition
 	for _, d := range t.defs {
-		if (e.Group == "" || e.Group == d.event.Group) && (e.Name == "" || e.Name == d.event.Name) {
+		if e.Removes(&d.event) {
 			gone = append(gone, d)
 		} else {
 			kept = append(kept, d)
