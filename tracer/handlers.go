@@ -1,6 +1,8 @@
 package tracer
 
 import (
+	"errors"
+
 	"xol/image"
 	"xol/rpn"
 	"xol/runtime"
@@ -38,7 +40,8 @@ type MarkerProbe struct {
 // Mark puts a probe on a static marker of the program: handler is called with
 // the values of its arguments, which are valid during the call. While it is
 // there, the marker's semaphore says that somebody listens. It returns a
-// *usdt.Error for arguments that cannot be parsed, or a *runtime.RegisterError.
+// *usdt.Error for arguments that cannot be parsed, a *runtime.RegisterError, or
+// an error of the memory that should hold the semaphore.
 func (t *Tracer) Mark(m image.Marker, handler func(c *runtime.Context, values []ArgValue)) (*MarkerProbe, error) {
 	args, err := usdt.Parse(t.isa, m.Args, t.image.SymbolAddress)
 	if err != nil {
@@ -55,7 +58,10 @@ func (t *Tracer) Mark(m image.Marker, handler func(c *runtime.Context, values []
 	if err := t.r.Register(p.probe); err != nil {
 		return nil, err
 	}
-	return p, p.listen(1)
+	if err := p.listen(1); err != nil {
+		return nil, errors.Join(err, t.r.Unregister(p.probe))
+	}
+	return p, nil
 }
 
 // Close takes the probe away.
