@@ -7,6 +7,7 @@
 # make fuzz   every fuzz target for FUZZTIME each
 # make soak   probes everywhere, with SEEDS schedules for each program and mode;
 #             patch plans with CPUs at every instruction of detour buffers
+# make newest every test with the newest engine that Debian has
 # make bench  every benchmark
 
 GO       ?= go
@@ -21,12 +22,13 @@ PLACE    ?= main
 # The Unicorn engine, for the commands that run code. Make reads the settings
 # that its first rule here makes; without them the build has no engine.
 TAGS :=
--include .cache/unicorn.mk
+ENGINE ?= .cache/unicorn.mk
+-include $(ENGINE)
 ifneq ($(TAGS),)
 export CGO_ENABLED ?= 1
 endif
 
-.PHONY: run build test race lint fuzz soak bench clean
+.PHONY: run build test race lint fuzz soak newest bench clean
 
 run: build
 	bin/xol analyze $(PROGRAM) | tail -n 24
@@ -69,15 +71,19 @@ soak: | toolchain
 		{ grep -v '^===\|--- PASS' .cache/soak.txt; exit 1; }
 	@grep 'runs,\|states' .cache/soak.txt
 
+newest: .cache/newest.mk
+	$(MAKE) ENGINE=$< test
+
 bench: | toolchain
 	$(GO) test -tags "$(TAGS)" -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
 clean:
 	rm -rf bin .cache
 
-.cache/unicorn.mk: scripts/setup-unicorn scripts/debget
+.cache/newest.mk: SUITE := sid
+.cache/unicorn.mk .cache/newest.mk: scripts/setup-unicorn scripts/debget
 	@mkdir -p .cache
-	@scripts/setup-unicorn .cache/unicorn > $@.tmp && mv $@.tmp $@ || { rm -f $@.tmp; false; }
+	@scripts/setup-unicorn $(@:.mk=) $(SUITE) > $@.tmp && mv $@.tmp $@ || { rm -f $@.tmp; false; }
 
 # The go command fetches by itself the modules, and the release of Go that
 # go.mod asks for. It has to be there, though, and know how to.
