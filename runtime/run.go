@@ -157,10 +157,7 @@ const nestedBudget = 1 << 30
 func (r *Runtime) callNested(cpu int, f Function, args []uint64) (uint64, error) {
 	c := r.m.CPU(cpu)
 	saved := r.file.NewState()
-	c.SaveCore(saved)
-	for _, i := range r.controls {
-		r.file.SetWord(saved, i, c.Reg(i))
-	}
+	c.Save(saved)
 	control, wasRunning := &r.cpus[cpu], c.Running()
 	current, outer, running := control.current, control.outer, control.running
 	r.depth++
@@ -169,10 +166,7 @@ func (r *Runtime) callNested(cpu int, f Function, args []uint64) (uint64, error)
 		r.depth--
 		control.left = control.left[:len(control.left)-1]
 		control.current, control.outer, control.running = current, outer, running
-		c.RestoreCore(saved)
-		for _, i := range r.controls {
-			c.SetReg(i, r.file.Word(saved, i))
-		}
+		c.Restore(saved)
 		c.SetRunning(wasRunning)
 	}()
 	if err := c.Call(f, args...); err != nil {

@@ -65,3 +65,34 @@ func TestContextEndsHandlersCall(t *testing.T) {
 		}
 	})
 }
+
+// TestNestedCallsKeepRegisters has a function of the program called in a handler and
+// by an interrupt that uses other registers than addresses are in.
+func TestNestedCallsKeepRegisters(t *testing.T) {
+	eachReturns(t, func(t *testing.T, p *program) {
+		mirror := p.function(t, "mirror_scale")
+		probe := &runtime.Probe{Symbol: "scale", PreHandler: func(c *runtime.Context) bool {
+			_, err := c.Call(mirror)
+			same(t, "the error of a call in a handler", err, nil)
+			return false
+		}}
+		if err := p.Register(probe); err != nil {
+			t.Fatal(err)
+		}
+		for x := range uint64(4) {
+			p.calls(t, x*4+3, "calls_scale", x)
+			p.settled(t)
+		}
+		same(t, "hits", p.Hits(probe), 4)
+		if err := errors.Join(p.Unregister(probe), p.Start(0, p.function(t, "calls_scale"), 9)); err != nil {
+			t.Fatal(err)
+		}
+		for p.m.CPU(0).Running() {
+			same(t, "the error of an interrupt", p.Interrupt(0, mirror), nil)
+			if err := p.Step(0, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		same(t, "the interrupted function", p.Result(0), 9*4+3)
+	})
+}

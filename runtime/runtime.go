@@ -88,7 +88,6 @@ type Runtime struct {
 	convention *machine.Convention
 	opt        Options
 	fields     []*detour.Field // of the frame, by register
-	controls   []int           // registers of the frame that SaveCore leaves out
 
 	images    []*Image
 	sites     map[uint64]*site
@@ -124,9 +123,6 @@ func New(m Machine, isa arch.ISA, opt Options) (*Runtime, error) {
 	for i := range frame.Fields {
 		if f := &frame.Fields[i]; f.Register != detour.NoRegister {
 			r.fields[f.Register] = f
-			if r.file.Registers[f.Register].Kind == machine.Control {
-				r.controls = append(r.controls, f.Register)
-			}
 		}
 	}
 	r.returns.tasks = map[uint64]*task{}
