@@ -115,8 +115,8 @@ func kernelOptions(img *image.Image, opt *classify.KernelOptions) classify.Kerne
 		o = *opt
 	}
 	o.Module = img.Kind() == image.KindModule
-	if slots, err := img.Resolve("optinsn_slot"); err == nil && o.OptinsnSlot == 0 {
-		o.OptinsnSlot = slots[0].Addr
+	if slot, ok := img.SymbolAddress("optinsn_slot"); ok && o.OptinsnSlot == 0 {
+		o.OptinsnSlot = slot
 	}
 	return o
 }
