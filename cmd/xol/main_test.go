@@ -8,7 +8,7 @@ import (
 
 func TestVersion(t *testing.T) {
 	inv := xol("version", "")
-	if !regexp.MustCompile(`^xol \S+ go\S+ \w+/\w+\n$`).MatchString(inv.stdout) || inv.status != 0 {
+	if !regexp.MustCompile(`^xol \S+ go\S+ \w+/\w+( unicorn \d+\.\d+\.\d+)?\n$`).MatchString(inv.stdout) || inv.status != 0 {
 		t.Errorf("status %d, %q", inv.status, inv.stdout)
 	}
 }

@@ -14,7 +14,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Short: "Print the version of xol and of what it was built with",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(a.out, "xol %s %s %s/%s\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(a.out, "xol %s %s %s/%s%s\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, engineVersion())
 			return err
 		},
 	}
