@@ -1,14 +1,9 @@
-// Package tracer defines probes on a running program by the lines that people
-// write to kprobe_events, and gives back what they record as the lines of the
-// file trace.
+// Package tracer defines probes on running programs by the lines that people
+// write to kprobe_events and uprobe_events, and gives back what they record as
+// the lines of the file trace.
 package tracer
 
 import (
-	"errors"
-	"fmt"
-	"strings"
-	"time"
-
 	"xol/arch"
 	"xol/decode"
 	"xol/events"
@@ -23,30 +18,18 @@ type Options struct {
 	// Values is called with what a hit recorded, in front of Line.
 	Values func(e *events.Event, task events.Task, values []events.Value)
 	// Task says what runs on a CPU, and when it is. Without it that is a task
-	// called guest on the CPU, at 0.
-	Task func(cpu int) events.Task
+	// called guest on the CPU, at 0. Events of uprobes use ProcessTask instead.
+	Task        func(cpu int) events.Task
+	ProcessTask func(p *runtime.Process, cpu int) events.Task
 }
 
-// Tracer holds the events that are defined on one program. It is used by one
-// goroutine at a time.
+// Tracer holds the events of kprobe_events that are defined on one program. It
+// is used by one goroutine at a time.
 type Tracer struct {
+	file
 	r     *runtime.Runtime
-	isa   arch.ISA
 	image *image.Image
-	opt   Options
-	parse events.Options
 	table *events.Table
-	defs  []*definition
-}
-
-// definition is one probe of an event.
-type definition struct {
-	event   events.Event
-	enabled bool
-	program *events.Program
-	probe   *runtime.Probe
-	ret     *runtime.ReturnProbe
-	active  map[*byte][]uint64 // of calls that are going on: what Program.Entry returned
 }
 
 // New returns a tracer for a program whose image the runtime has loaded.
@@ -60,9 +43,14 @@ func New(r *runtime.Runtime, isa arch.ISA, img *image.Image, opt Options) (*Trac
 		f := &functions[i]
 		list[i] = events.Symbol{Name: f.Name, Addr: f.Addr, Size: f.Size, Func: true}
 	}
-	t := &Tracer{r: r, isa: isa, image: img, opt: opt, table: events.NewTable(list)}
-	t.table.Landing = func(addr uint64) uint64 { return landing(img, isa, addr) }
-	t.parse = events.Options{Kind: events.Kprobe, ISA: isa, Symbols: symbols{t.table, img}}
+	table := events.NewTable(list)
+	table.Landing = func(addr uint64) uint64 { return landing(img, isa, addr) }
+	t := &Tracer{r: r, image: img, table: table}
+	t.file = file{
+		isa: isa, opt: opt, attach: t.attach,
+		places: func(_, pattern string) []string { return table.Functions(pattern) },
+		parse:  events.Options{Kind: events.Kprobe, ISA: isa, Symbols: symbols{table, img}},
+	}
 	return t, nil
 }
 
@@ -93,189 +81,52 @@ func landing(img *image.Image, isa arch.ISA, addr uint64) uint64 {
 	return uint64(inst.Len)
 }
 
-// ErrNoEvent: a line removes or enables an event that is not defined.
-var ErrNoEvent = errors.New("no such event")
-
-// Write does what text written to kprobe_events does, line by line up to the
-// first mistake: a line defines an event, which is not enabled yet, adds a probe
-// to one, or removes probes, unlike in Linux also enabled ones. A glob defines an
-// event for each function that it matches, whose names are those of the
-// functions. It returns an *events.Error that points at a mistake, a
-// *runtime.RegisterError, or ErrNoEvent.
-func (t *Tracer) Write(text string) error {
-	for line := range events.Commands(text) {
-		if err := t.command(line); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (t *Tracer) command(line string) error {
-	list, err := events.ParseGlob(line, t.parse, t.table.Functions)
-	if err != nil {
-		return err
-	}
-	for i := range list {
-		if list[i].Remove {
-			err = t.remove(&list[i])
-		} else {
-			err = t.define(line, &list[i])
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Events returns the probes of all events as reading kprobe_events gives them.
-func (t *Tracer) Events() []string {
-	lines := make([]string, len(t.defs))
-	for i, d := range t.defs {
-		lines[i] = d.event.String()
-	}
-	return lines
-}
-
-// Enable has the events of a name recorded, or no longer: group/event, event,
-// group/ or, for all, an empty name. It returns ErrNoEvent where there is none.
-func (t *Tracer) Enable(name string, on bool) error {
-	found := name == ""
-	for _, d := range t.defs {
-		if !d.is(name) {
-			continue
-		}
-		found = true
-		if err := t.setEnabled(d, on); err != nil {
-			return err
-		}
-	}
-	if !found {
-		return fmt.Errorf("tracer: %s: %w", name, ErrNoEvent)
-	}
-	return nil
-}
-
-// is reports whether a name means the event.
-func (d *definition) is(name string) bool {
-	group, event, grouped := strings.Cut(name, "/")
-	if !grouped {
-		group, event = "", name
-	}
-	return (group == "" || group == d.event.Group) && (event == "" || event == d.event.Name)
-}
-
-func (t *Tracer) setEnabled(d *definition, on bool) (err error) {
-	switch {
-	case d.ret != nil && on:
-		err = t.r.EnableReturn(d.ret)
-	case d.ret != nil:
-		err = t.r.DisableReturn(d.ret)
-	case on:
-		err = t.r.Enable(d.probe)
-	default:
-		err = t.r.Disable(d.probe)
-	}
-	if err == nil {
-		d.enabled = on
-	}
-	return err
-}
-
 // Nmissed returns how many hits of the events of a name were missed.
 func (t *Tracer) Nmissed(name string) (n uint64) {
 	for _, d := range t.defs {
-		if d.is(name) && d.ret != nil {
-			n += d.ret.Nmissed()
-		} else if d.is(name) {
-			n += d.probe.Nmissed()
+		if p, ok := d.probe.(interface{ Nmissed() uint64 }); ok && d.is(name) {
+			n += p.Nmissed()
 		}
 	}
 	return n
 }
 
-// define registers the probe of a line, which is enabled if its event is.
-func (t *Tracer) define(line string, e *events.Event) error {
-	d := &definition{event: *e}
-	var err error
-	if d.program, err = events.Compile(&d.event, t.isa, t.parse); err != nil {
-		return err
+// attach registers the probe of an event.
+func (t *Tracer) attach(d *definition) (probe, error) {
+	if d.event.Return {
+		return t.attachReturn(d)
 	}
-	var others []*events.Program
-	for _, other := range t.defs {
-		if other.event.Group == e.Group && other.event.Name == e.Name {
-			others = append(others, other.program)
-			d.enabled = other.enabled
-		}
+	p := kprobe{t.r, &runtime.Probe{Symbol: d.event.Symbol, Offset: d.event.Offset, Addr: d.event.Addr, Disabled: !d.enabled}}
+	p.PreHandler = func(c *runtime.Context) bool {
+		t.record(d, t.task(c.CPU), &events.Hit{Registers: &c.Regs, Memory: c.Memory(), Probe: p.Address()})
+		return false
 	}
-	if err := d.program.CheckJoin(line, others); err != nil {
-		return err
-	}
-	symbol, offset, addr := e.Symbol, e.Offset, e.Addr
-	if e.Return {
-		err = t.defineReturn(d, symbol, offset, addr)
-	} else {
-		d.probe = &runtime.Probe{Symbol: symbol, Offset: offset, Addr: addr, Disabled: !d.enabled}
-		d.probe.PreHandler = func(c *runtime.Context) bool { t.hit(d, c); return false }
-		err = t.r.Register(d.probe)
-	}
-	if err == nil {
-		t.defs = append(t.defs, d)
-	}
-	return err
+	return p, t.r.Register(p.Probe)
 }
 
-func (t *Tracer) defineReturn(d *definition, symbol string, offset, addr uint64) error {
-	d.ret = &runtime.ReturnProbe{Symbol: symbol, Offset: offset, Addr: addr, MaxActive: d.event.MaxActive, Disabled: !d.enabled}
+func (t *Tracer) attachReturn(d *definition) (probe, error) {
+	e := &d.event
+	p := kretprobe{t.r, &runtime.ReturnProbe{
+		Symbol: e.Symbol, Offset: e.Offset, Addr: e.Addr, MaxActive: e.MaxActive, Disabled: !d.enabled,
+	}}
+	var active map[*byte][]uint64 // of calls that are going on: what Program.Entry returned
 	if d.program.NeedsEntry() {
-		d.active = map[*byte][]uint64{}
-		d.ret.DataSize = 1 // its address is the call's name
-		d.ret.EntryHandler = func(c *runtime.ReturnContext) bool {
-			d.active[&c.Data[0]] = d.program.Entry(&c.Regs, c.Memory())
+		active = map[*byte][]uint64{}
+		p.DataSize = 1 // its address is the call's name
+		p.EntryHandler = func(c *runtime.ReturnContext) bool {
+			active[&c.Data[0]] = d.program.Entry(&c.Regs, c.Memory())
 			return false
 		}
 	}
-	d.ret.Handler = func(c *runtime.ReturnContext) { t.returned(d, c) }
-	return t.r.RegisterReturn(d.ret)
-}
-
-// remove unregisters the probes that a line removes.
-func (t *Tracer) remove(e *events.Event) error {
-	var kept, gone []*definition
-	for _, d := range t.defs {
-		if e.Removes(&d.event) {
-			gone = append(gone, d)
-		} else {
-			kept = append(kept, d)
+	p.Handler = func(c *runtime.ReturnContext) {
+		h := &events.Hit{Registers: &c.Regs, Memory: c.Memory(), Probe: t.function(d), Return: c.To}
+		if active != nil {
+			h.Entry = active[&c.Data[0]]
+			delete(active, &c.Data[0])
 		}
+		t.record(d, t.task(c.CPU), h)
 	}
-	if len(gone) == 0 {
-		return fmt.Errorf("tracer: %s: %w", e.Name, ErrNoEvent)
-	}
-	t.defs = kept
-	var errs []error
-	for _, d := range gone {
-		if d.ret != nil {
-			errs = append(errs, t.r.UnregisterReturn(d.ret))
-		} else {
-			errs = append(errs, t.r.Unregister(d.probe))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (t *Tracer) hit(d *definition, c *runtime.Context) {
-	t.record(d, c.CPU, &events.Hit{Registers: &c.Regs, Memory: c.Memory(), Probe: d.probe.Address()})
-}
-
-func (t *Tracer) returned(d *definition, c *runtime.ReturnContext) {
-	h := &events.Hit{Registers: &c.Regs, Memory: c.Memory(), Probe: t.function(d), Return: c.To}
-	if d.active != nil {
-		h.Entry = d.active[&c.Data[0]]
-		delete(d.active, &c.Data[0])
-	}
-	t.record(d, c.CPU, h)
+	return p, t.r.RegisterReturn(p.ReturnProbe)
 }
 
 // function returns the address of the function whose return an event probes.
@@ -287,20 +138,41 @@ func (t *Tracer) function(d *definition) uint64 {
 	return addr
 }
 
-func (t *Tracer) record(d *definition, cpu int, h *events.Hit) {
-	task := events.Task{Comm: "guest", PID: cpu, CPU: cpu, Time: time.Duration(0)}
+func (t *Tracer) task(cpu int) events.Task {
 	if t.opt.Task != nil {
-		task = t.opt.Task(cpu)
+		return t.opt.Task(cpu)
 	}
-	h.Comm = task.Comm
-	values, err := d.program.Record(h)
-	if err != nil {
-		return // a register that the machine does not model: Compile refuses it
-	}
-	if t.opt.Values != nil {
-		t.opt.Values(&d.event, task, values)
-	}
-	if t.opt.Line != nil {
-		t.opt.Line(task.Line(d.program.Text(h, values)))
-	}
+	return defaultTask(cpu)
 }
+
+func defaultTask(cpu int) events.Task { return events.Task{Comm: "guest", PID: cpu, CPU: cpu} }
+
+// kprobe is a probe of the runtime.
+type kprobe struct {
+	r *runtime.Runtime
+	*runtime.Probe
+}
+
+func (p kprobe) enable(on bool) error {
+	if on {
+		return p.r.Enable(p.Probe)
+	}
+	return p.r.Disable(p.Probe)
+}
+
+func (p kprobe) detach() error { return p.r.Unregister(p.Probe) }
+
+// kretprobe is a return probe of the runtime.
+type kretprobe struct {
+	r *runtime.Runtime
+	*runtime.ReturnProbe
+}
+
+func (p kretprobe) enable(on bool) error {
+	if on {
+		return p.r.EnableReturn(p.ReturnProbe)
+	}
+	return p.r.DisableReturn(p.ReturnProbe)
+}
+
+func (p kretprobe) detach() error { return p.r.UnregisterReturn(p.ReturnProbe) }

@@ -1,0 +1,140 @@
+package tracer
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"xol/arch"
+	"xol/events"
+	"xol/image"
+	"xol/runtime"
+)
+
+// Uprobes holds the events of uprobe_events that are defined in files of
+// processes. As in Linux a probe is put into the processes when its event is
+// enabled, and only then asked for its instruction. It is used by one goroutine
+// at a time.
+type Uprobes struct {
+	file
+	group *runtime.Uprobes
+	files []*runtime.File
+}
+
+// NewUprobes returns the events of a group of processes, which lines define in
+// the files by their names. A glob stands for the entries of the functions whose
+// names it matches.
+func NewUprobes(group *runtime.Uprobes, isa arch.ISA, files []*runtime.File, opt Options) *Uprobes {
+	u := &Uprobes{group: group, files: files}
+	u.file = file{
+		isa: isa, opt: opt, attach: u.attach, places: u.functions,
+		parse: events.Options{Kind: events.Uprobe, ISA: isa, Stat: u.stat},
+	}
+	return u
+}
+
+// find returns the file of that name, nil for none.
+func (u *Uprobes) find(name string) *runtime.File {
+	i := slices.IndexFunc(u.files, func(f *runtime.File) bool { return f.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return u.files[i]
+}
+
+// regular is a file of which nothing but its mode is asked.
+type regular struct{ fs.FileInfo }
+
+func (regular) Mode() fs.FileMode { return 0 }
+
+func (u *Uprobes) stat(name string) (fs.FileInfo, error) {
+	if u.find(name) == nil {
+		return nil, fs.ErrNotExist
+	}
+	return regular{}, nil
+}
+
+// functions returns the offsets of the functions, of the file in a line, that
+// match a pattern.
+func (u *Uprobes) functions(line, pattern string) []string {
+	place := strings.Fields(line)[1]
+	f := u.find(place[:max(strings.LastIndexByte(place, ':'), 0)])
+	if f == nil {
+		return nil
+	}
+	functions, err := f.Image.Functions(image.ExtentSymbol)
+	if err != nil {
+		return nil
+	}
+	var offsets []string
+	for i := range functions {
+		function := &functions[i]
+		offset, ok := f.Image.OffsetOf(function.Addr + function.LocalEntry)
+		if ok && events.Match(pattern, function.Name) {
+			offsets = append(offsets, fmt.Sprintf("%#x", offset))
+		}
+	}
+	return offsets
+}
+
+// Hits returns how often the probes of the events of a name were hit since they
+// were enabled last, as uprobe_profile has it.
+func (u *Uprobes) Hits(name string) (n uint64) {
+	for _, d := range u.defs {
+		if p, ok := d.probe.(*uprobe); ok && d.is(name) {
+			n += p.Uprobe.Hits()
+		}
+	}
+	return n
+}
+
+// attach makes the probe of an event.
+func (u *Uprobes) attach(d *definition) (probe, error) {
+	e := &d.event
+	p := &uprobe{u.group, &runtime.Uprobe{File: u.find(e.Path), Offset: e.Offset, Semaphore: e.RefCounter}, false}
+	if e.Return {
+		p.ReturnHandler = func(c *runtime.UreturnContext) {
+			u.record(d, u.task(c.Process, c.CPU), &events.Hit{
+				Registers: &c.Regs, Memory: c.Memory(), Probe: c.Return.Addr, Return: c.To,
+			})
+		}
+	} else {
+		p.Handler = func(c *runtime.UprobeContext) (remove bool) {
+			u.record(d, u.task(c.Process, c.CPU), &events.Hit{Registers: &c.Regs, Memory: c.Memory(), Probe: c.Probe.Address()})
+			return false
+		}
+	}
+	return p, p.enable(d.enabled)
+}
+
+func (u *Uprobes) task(p *runtime.Process, cpu int) events.Task {
+	if u.opt.ProcessTask != nil {
+		return u.opt.ProcessTask(p, cpu)
+	}
+	return defaultTask(cpu)
+}
+
+// uprobe is a probe in a file, which the processes have while it is enabled.
+type uprobe struct {
+	group *runtime.Uprobes
+	*runtime.Uprobe
+	on bool
+}
+
+func (p *uprobe) enable(on bool) (err error) {
+	switch {
+	case on == p.on:
+		return nil
+	case on:
+		err = p.group.Register(p.Uprobe)
+	default:
+		err = p.group.Unregister(p.Uprobe)
+	}
+	if err == nil {
+		p.on = on
+	}
+	return err
+}
+
+func (p *uprobe) detach() error { return p.enable(false) }
