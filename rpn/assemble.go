@@ -45,7 +45,8 @@ type assembler struct {
 // place is where something stands in the text.
 type place struct{ line, column int }
 
-// reference is an instruction that goes to a label.
+// reference is an instruction that goes to a label; its index is negative where
+// an onfault only names one.
 type reference struct {
 	inst  int
 	label string
@@ -153,7 +154,9 @@ func (a *assembler) resolve() error {
 		if !ok {
 			return r.errorf("no label %s; %s", r.label, listed("labels", sortedKeys(a.labels)))
 		}
-		a.code.Insts[r.inst].Target = index
+		if r.inst >= 0 {
+			a.code.Insts[r.inst].Target = index
+		}
 	}
 	return nil
 }
@@ -365,6 +368,9 @@ func (s *statement) record(in *Inst) error {
 func (s *statement) onfault() error {
 	t, err := s.next()
 	s.handler, s.at = t.text, t.place
+	if err == nil && t.text != exitName {
+		s.refs = append(s.refs, reference{-1, t.text, t.place})
+	}
 	return err
 }
 
@@ -376,11 +382,17 @@ func (s *statement) declare() error {
 	}
 	known := slices.Contains(s.code.Locals, t.text) ||
 		slices.ContainsFunc(s.code.Globals, func(g Global) bool { return g.Name == t.text })
+	declared := len(s.code.Locals)
+	if s.word.text == "global" {
+		declared = len(s.code.Globals)
+	}
 	switch {
 	case !isName(t.text):
 		return t.errorf("%q is not a name: letters, digits, _ and . with no digit in front", t.text)
 	case known:
 		return t.errorf("variable %s is declared already", t.text)
+	case declared == MaxVariables:
+		return t.errorf("too many variables; there may be %d of each kind", MaxVariables)
 	case s.word.text == "local":
 		s.code.Locals = append(s.code.Locals, t.text)
 		return nil

@@ -152,11 +152,12 @@ func TestPrograms(t *testing.T) {
 		{"numbers", `push 0x10
 			push 0b11
 			push 0o17
+			push 017
 			push 'a'
 			push '\n'
 			push -1
 			push 18446744073709551615
-			log "n" 7`, "n 16 3 15 97 10 -1 -1", rpn.Result{Steps: 8, Inst: 8}},
+			log "n" 8`, "n 16 3 15 15 97 10 -1 -1", rpn.Result{Steps: 9, Inst: 9}},
 		{"division by zero", "push 1\npush 0\ndivs", "", rpn.Result{Status: rpn.DividedByZero, Steps: 3, Inst: 2}},
 		{"fault", "push 0x20000\nload4", "", rpn.Result{Status: rpn.Faulted, Steps: 2, Inst: 1, Addr: 0x20000, Fault: cputest.ErrLimit}},
 		{"handled fault", `onfault bad
@@ -352,6 +353,15 @@ func TestByteOrder(t *testing.T) {
 	}
 }
 
+// declarations declares n variables.
+func declarations(kind string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%s v%d\n", kind, i)
+	}
+	return b.String()
+}
+
 func TestAssembleErrors(t *testing.T) {
 	for _, c := range []struct {
 		text         string
@@ -389,6 +399,9 @@ func TestAssembleErrors(t *testing.T) {
 		{`log "x"`, 1, 8, "missing"},
 		{"onfault", 1, 8, "onfault LABEL"},
 		{"push 1\nonfault nowhere\nload8", 2, 9, "no label nowhere"},
+		{"onfault nowhere\nexit", 1, 9, "no label nowhere"},
+		{declarations("local", rpn.MaxVariables+1), rpn.MaxVariables + 1, 7, "64 of each kind"},
+		{declarations("global", rpn.MaxVariables+1), rpn.MaxVariables + 1, 8, "64 of each kind"},
 		// What Verify finds.
 		{"push 1\n\tadd", 2, 2, "add: takes 2 values from the stack, which has 1"},
 		{"exit\npush 1", 2, 1, "nothing leads here"},
