@@ -19,9 +19,10 @@ type Symbol struct {
 type Table struct {
 	byAddr []Symbol
 	byName map[string][]Symbol
-	// Landing returns how many bytes at the start of the function at addr do
-	// nothing, such as ENDBR64: a probe behind them is at the entry as well. nil
-	// stands for none.
+	// Landing returns how many bytes at the start of the function at addr leave
+	// its arguments alone, such as ENDBR64, or what is in front of ppc64's local
+	// entry point: a probe behind them is at the entry as well. nil stands for
+	// none.
 	Landing func(addr uint64) uint64
 }
 

@@ -4,6 +4,8 @@
 package tracer
 
 import (
+	"cmp"
+
 	"xol/arch"
 	"xol/decode"
 	"xol/events"
@@ -39,12 +41,16 @@ func New(r *runtime.Runtime, isa arch.ISA, img *image.Image, opt Options) (*Trac
 		return nil, err
 	}
 	list := make([]events.Symbol, len(functions))
+	local := map[uint64]uint64{}
 	for i := range functions {
 		f := &functions[i]
 		list[i] = events.Symbol{Name: f.Name, Addr: f.Addr, Size: f.Size, Func: true}
+		if f.LocalEntry != 0 {
+			local[f.Addr] = f.LocalEntry
+		}
 	}
 	table := events.NewTable(list)
-	table.Landing = func(addr uint64) uint64 { return landing(img, isa, addr) }
+	table.Landing = func(addr uint64) uint64 { return cmp.Or(local[addr], landing(img, isa, addr)) }
 	t := &Tracer{r: r, image: img, table: table}
 	t.file = file{
 		isa: isa, opt: opt, attach: t.attach,

@@ -113,3 +113,25 @@ func TestMarkWithoutSemaphore(t *testing.T) {
 		t.Errorf("%d hits", hits)
 	}
 }
+
+// TestLocalEntry: behind the setup of the TOC pointer is a function's entry as
+// well, where perf puts its probes [arch/powerpc/kernel/kprobes.c,
+// arch_kprobe_on_func_entry].
+func TestLocalEntry(t *testing.T) {
+	tr := trace(t, "ppc64le", "2", tracer.Options{})
+	if err := errors.Join(
+		tr.Write("p:a/entry crc32+8 text=$arg1 n=$arg2"), tr.Write("r:a/return crc32+8 text=$arg1"), tr.Enable("a/", true),
+	); err != nil {
+		t.Fatal(err)
+	}
+	tr.call(t, "crc32", textAddr, 5)
+	if len(tr.lines) != 2 || !strings.HasSuffix(tr.lines[0], "text=0x60000000 n=0x5") || !strings.HasSuffix(tr.lines[1], "<- crc32) text=0x60000000") {
+		t.Errorf("lines %q", tr.lines)
+	}
+	var mistake *events.Error
+	for line, want := range map[string]events.ID{"p crc32+12 $arg1": events.NoEntryArgs, "r crc32+12": events.BadReturnProbe} {
+		if err := tr.Write(line); !errors.As(err, &mistake) || mistake.ID != want {
+			t.Errorf("%s: %v, want %s", line, err, want)
+		}
+	}
+}
