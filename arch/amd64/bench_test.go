@@ -1,9 +1,7 @@
 package amd64
 
 import (
-	"compress/gzip"
 	"debug/elf"
-	"io"
 	"os"
 	"testing"
 	"time"
@@ -11,20 +9,12 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 
 	"xol/decode"
+	"xol/internal/refdata"
 )
 
 // benchText returns instructions of real programs, in random order.
 func benchText(t testing.TB) []byte {
-	f, err := os.Open("testdata/decode-text.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(z)
+	text, err := refdata.Read("testdata/decode-text.gz")
 	if err != nil {
 		t.Fatal(err)
 	}

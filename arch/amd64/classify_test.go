@@ -8,6 +8,7 @@ import (
 
 	"xol/classify"
 	"xol/decode"
+	"xol/internal/archtest"
 	"xol/internal/refdata"
 	"xol/place"
 )
@@ -20,10 +21,12 @@ var kernelLists = map[string]string{
 	"testdata/kernel-verdicts-nomitig.jsonl.gz": "amd64-nomitig.jsonl.gz",
 }
 
+var recorded = archtest.Kernel{ISA: ISA{}, SiteLen: siteLen, Hits: true}
+
 func TestKprobeVerdicts(t *testing.T) {
 	for sample, full := range kernelLists {
-		t.Run(full, func(t *testing.T) { checkKprobes(t, sample) })
-		t.Run("all of "+full, func(t *testing.T) { checkKprobes(t, fullList(t, "kernel-verdicts", full)) })
+		t.Run(full, func(t *testing.T) { recorded.CheckProbes(t, sample) })
+		t.Run("all of "+full, func(t *testing.T) { recorded.CheckProbes(t, refdata.Full(t, "kernel-verdicts", full)) })
 	}
 }
 
@@ -40,87 +43,11 @@ func siteLen(code []byte) uint64 {
 	return uint64(inst.Len)
 }
 
-func checkKprobes(t *testing.T, path string) {
-	funcs, err := refdata.KernelVerdicts(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, _ := ISA{}.Profile(classify.Linux612, classify.DebianOptions())
-	rows := 0
-	for i := range funcs {
-		kf := &funcs[i]
-		f := kf.Func(ISA{}, siteLen)
-		verdicts := p.Func(nil, f)
-		for j := range kf.Rows {
-			row := &kf.Rows[j]
-			addr := f.Addr + row.Off
-			got := p.At(f, addr)
-			msg := compareKprobe(&got, row, f.Addr)
-			if n, start := decode.Find(f.Insts, addr); start && msg == "" && !sameAnswer(&verdicts[n], &got) {
-				msg = "Func differs from At"
-			}
-			if msg != "" {
-				t.Errorf("%s+%#x: %s: got %+v, want %+v", kf.Sym, row.Off, msg, got, row)
-			}
-		}
-		rows += len(kf.Rows)
-	}
-	t.Logf("%d functions, %d rows", len(funcs), rows)
-}
-
-// sameAnswer compares what matters to a caller: a refusal by its rule, else
-// everything.
-func sameAnswer(a, b *classify.Verdict) bool {
-	if !a.OK() || !b.OK() {
-		return a.Rule == b.Rule
-	}
-	return *a == *b
-}
-
-// compareKprobe says in which column a verdict differs from a row.
-func compareKprobe(got *classify.Verdict, row *refdata.KernelRow, base uint64) string {
-	moved := uint64(0)
-	if row.MovedTo != nil {
-		moved = base + *row.MovedTo
-	}
-	switch {
-	case errno(got) != row.Errno:
-		return "errno"
-	case !got.OK():
-	case got.Exec.String() != row.Exec:
-		return "exec"
-	case got.Emulator != row.Handler:
-		return "handler"
-	case row.Boost != nil && got.Boost != *row.Boost:
-		return "boost"
-	case got.MovedTo != moved:
-		return "moved_to"
-	}
-	return ""
-}
-
-func errno(v *classify.Verdict) classify.Errno {
-	if v.Rule == nil {
-		return 0
-	}
-	return v.Rule.Errno
-}
-
-// ids returns the ids of a verdict's rule and hazard.
-func ids(v *classify.Verdict) (rule, hazard string) {
-	if v.Rule != nil {
-		rule = v.Rule.ID
-	}
-	if v.Hazard != nil {
-		hazard = v.Hazard.ID
-	}
-	return rule, hazard
-}
-
 const testAddr = 0xffffffff81000000
 
 func testFunc(code []byte, marks ...place.Mark) *classify.Func {
-	f := &classify.Func{Name: "f", Addr: testAddr, Code: code, Insts: decode.Sweep(ISA{}, nil, code, testAddr), Marks: marks}
+	f := archtest.Func(ISA{}, testAddr, code)
+	f.Marks = marks
 	f.Marks.Sort()
 	return f
 }
@@ -196,8 +123,8 @@ func TestKprobeRules(t *testing.T) {
 			return f.Addr + off - 1
 		}
 		v := p.At(f, f.Addr+c.off)
-		rule, _ := ids(&v)
-		if rule != c.rule || errno(&v) != c.errno || v.Emulator != c.emulator || v.Boost != c.boost ||
+		rule, _ := archtest.IDs(&v)
+		if rule != c.rule || archtest.Errno(&v) != c.errno || v.Emulator != c.emulator || v.Boost != c.boost ||
 			v.Culprit != at(c.culprit) || v.Instead != at(c.instead) {
 			t.Errorf("%s: got rule %q %+v, want %+v", c.name, rule, v, c)
 		}
@@ -216,7 +143,7 @@ func TestKprobeCopyRange(t *testing.T) {
 		{0xffff888000000000, false},
 	} {
 		v := kprobeProfile{}.Lone(code, c.addr)
-		if v.OK() != c.ok || !c.ok && errno(&v) != classify.EINVAL {
+		if v.OK() != c.ok || !c.ok && archtest.Errno(&v) != classify.EINVAL {
 			t.Errorf("%#x: got %+v", c.addr, v)
 		}
 	}
@@ -274,7 +201,7 @@ func TestKprobeHazards(t *testing.T) {
 		{"xop, rip-relative", "8fe8d8a305440d060030", "amd64/kprobe-wrong-address"},
 	} {
 		v := kprobeProfile{}.Lone(unhex(t, c.code), testAddr)
-		if _, got := ids(&v); got != c.hazard || !v.OK() {
+		if _, got := archtest.IDs(&v); got != c.hazard || !v.OK() {
 			t.Errorf("%s: got %q, want %q; %+v", c.name, got, c.hazard, v)
 		}
 	}
@@ -325,8 +252,8 @@ func TestISA(t *testing.T) {
 		p, _ := ISA{}.Profile(classify.ISA, classify.KernelOptions{})
 		f := testFunc(unhex(t, c.code), c.marks...)
 		v := p.At(f, f.Addr+c.off)
-		rule, _ := ids(&v)
-		if rule != c.rule || v.Exec != c.exec || v.Boost != c.boost || errno(&v) != 0 {
+		rule, _ := archtest.IDs(&v)
+		if rule != c.rule || v.Exec != c.exec || v.Boost != c.boost || archtest.Errno(&v) != 0 {
 			t.Errorf("%s: got rule %q %+v, want %+v", c.name, rule, v, c)
 		}
 		if i, start := decode.Find(f.Insts, f.Addr+c.off); start {
@@ -343,22 +270,15 @@ func TestISALone(t *testing.T) {
 		"666666666666666666666666666666e9": "amd64/too-long",
 	} {
 		v := isaProfile{}.Lone(unhex(t, code), 0)
-		if got, _ := ids(&v); got != want {
+		if got, _ := archtest.IDs(&v); got != want {
 			t.Errorf("%q: got %q, want %q", code, got, want)
 		}
 	}
 }
 
-func TestUnknownProfile(t *testing.T) {
-	if p, ok := (ISA{}).Profile("linux-2.6", classify.KernelOptions{}); ok || p != nil {
-		t.Error("got a profile of a kernel that has none")
-	}
-	for _, name := range []string{classify.ISA, classify.Linux612, classify.Uprobe612} {
-		if p, ok := (ISA{}).Profile(name, classify.KernelOptions{}); !ok || p.Name() != name {
-			t.Errorf("%s is missing or has another name", name)
-		}
-	}
-}
+func TestISAOwnedText(t *testing.T) { archtest.CheckOwnedText(t, ISA{}, []byte{0x90}) }
+
+func TestProfileNames(t *testing.T) { archtest.CheckNames(t, ISA{}) }
 
 func TestRulesAreComplete(t *testing.T) {
 	seen := map[string]bool{}
@@ -468,23 +388,9 @@ func benchmarkFuncs(b *testing.B) (funcs []*classify.Func, insts int) {
 	return funcs, insts
 }
 
-// BenchmarkFunc judges the functions of a sample; the metric is the time per
-// instruction, without decoding.
-func BenchmarkFunc(b *testing.B) {
-	funcs, insts := benchmarkFuncs(b)
-	for _, name := range []string{classify.ISA, classify.Linux612, classify.Uprobe612} {
-		p, _ := ISA{}.Profile(name, classify.DebianOptions())
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			var verdicts []classify.Verdict
-			for b.Loop() {
-				for _, f := range funcs {
-					verdicts = p.Func(verdicts[:0], f)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*insts), "ns/inst")
-		})
-	}
+func BenchmarkProfiles(b *testing.B) {
+	funcs, _ := benchmarkFuncs(b)
+	archtest.BenchmarkProfiles(b, ISA{}, funcs...)
 }
 
 func TestFuncDoesNotAllocate(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"xol/decode"
+	"xol/internal/archtest"
 	"xol/internal/refdata"
 )
 
@@ -91,7 +92,7 @@ func TestDecodeLength(t *testing.T) {
 func TestDecodeLengthInFull(t *testing.T) {
 	for _, name := range []string{"amd64-sweep.tsv.gz", "amd64-real.tsv.gz"} {
 		t.Run(name, func(t *testing.T) {
-			checkList(t, fullList(t, "decode", name))
+			checkList(t, refdata.Full(t, "decode", name))
 		})
 	}
 }
@@ -634,18 +635,7 @@ func TestBranch66(t *testing.T) {
 	}
 }
 
-func TestDecodeDoesNotAllocate(t *testing.T) {
-	text := benchText(t)
-	var inst decode.Inst
-	allocs := testing.AllocsPerRun(1, func() {
-		for off := 0; off < len(text); off += max(1, int(inst.Len)) {
-			_ = ISA{}.Decode(&inst, text[off:], 0)
-		}
-	})
-	if allocs != 0 {
-		t.Errorf("%v allocations", allocs)
-	}
-}
+func TestDecodeAllocs(t *testing.T) { archtest.CheckDecodeAllocs(t, ISA{}, benchText(t)) }
 
 func TestTablesAreGenerated(t *testing.T) {
 	if testing.Short() {

@@ -338,7 +338,7 @@ func TestKernelDecoderAgreesWithImage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("unpacks a whole kernel")
 	}
-	x := readImage(t, fullList(t, "kernels", "amd64.vmlinux.xz"))
+	x := readImage(t, refdata.Full(t, "kernels", "amd64.vmlinux.xz"))
 	r := rand.New(rand.NewPCG(6, 12))
 	count, bad := 0, 0
 	try := func(head []byte) {

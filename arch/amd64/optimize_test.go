@@ -2,11 +2,11 @@ package amd64
 
 import (
 	"encoding/binary"
-	"fmt"
 	"testing"
 
 	"xol/classify"
 	"xol/decode"
+	"xol/internal/archtest"
 	"xol/internal/refdata"
 	"xol/optcheck"
 	"xol/place"
@@ -14,48 +14,9 @@ import (
 
 func TestKprobeOptimization(t *testing.T) {
 	for sample, full := range kernelLists {
-		t.Run(full, func(t *testing.T) { checkOptimization(t, sample) })
-		t.Run("all of "+full, func(t *testing.T) { checkOptimization(t, fullList(t, "kernel-verdicts", full)) })
+		t.Run(full, func(t *testing.T) { recorded.CheckJumps(t, sample) })
+		t.Run("all of "+full, func(t *testing.T) { recorded.CheckJumps(t, refdata.Full(t, "kernel-verdicts", full)) })
 	}
-}
-
-// checkOptimization compares with what the kernel did with each probe.
-func checkOptimization(t *testing.T, path string) {
-	funcs, err := refdata.KernelVerdicts(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, _ := ISA{}.Profile(classify.Linux612, classify.DebianOptions())
-	o, _ := ISA{}.Optimizer(classify.Linux612, classify.DebianOptions())
-	var s optcheck.Scratch
-	count := map[bool]int{}
-	for i := range funcs {
-		kf := &funcs[i]
-		f := kf.Func(ISA{}, siteLen)
-		verdicts := o.Func(nil, &optcheck.Function{Func: f, Verdicts: p.Func(nil, f)}, &s)
-		for j := range kf.Rows {
-			row := &kf.Rows[j]
-			n, start := decode.Find(f.Insts, f.Addr+row.Off)
-			if !start {
-				continue
-			}
-			v := &verdicts[n]
-			if !row.AgreesOnJump(int(v.Region)) || (v.Rule != nil) != (row.Errno == 0 && !v.OK()) {
-				t.Errorf("%s+%#x: got %s, want %+v", kf.Sym, row.Off, verdictText(v), row)
-			}
-			if row.Optimize != nil {
-				count[*row.Optimize]++
-			}
-		}
-	}
-	t.Logf("%d functions, %d optimized, %d not", len(funcs), count[true], count[false])
-}
-
-func verdictText(v *optcheck.Verdict) string {
-	if v.Rule == nil {
-		return fmt.Sprintf("%d bytes, %d moved", v.Region, v.Moved)
-	}
-	return fmt.Sprintf("%s by %#x", v.Rule.ID, v.Culprit)
 }
 
 // optimize returns the verdicts of linux-6.12 on f.
@@ -164,17 +125,10 @@ func TestOptimizeRules(t *testing.T) {
 			want.Culprit = f.Addr + c.culprit - 1
 		}
 		want.Rule = v.Rule
-		if optimizeID(&v) != c.rule || v != want {
-			t.Errorf("%s: got %s, want %+v", c.name, verdictText(&v), c)
+		if archtest.RuleID(v.Rule) != c.rule || v != want {
+			t.Errorf("%s: got %s, want %+v", c.name, archtest.JumpText(&v), c)
 		}
 	}
-}
-
-func optimizeID(v *optcheck.Verdict) string {
-	if v.Rule == nil {
-		return ""
-	}
-	return v.Rule.ID
 }
 
 func TestOptimizeOutOfReach(t *testing.T) {
@@ -183,26 +137,14 @@ func TestOptimizeOutOfReach(t *testing.T) {
 		0xffffffff81000000: "", 0: "", 0x555555554000: "amd64/optimize-slot-range", 0xffff888000000000: "amd64/optimize-slot-range",
 	} {
 		f := &classify.Func{Addr: addr, Code: code, Insts: decode.Sweep(ISA{}, nil, code, addr)}
-		if v := optimize(f, classify.DebianOptions())[0]; optimizeID(&v) != want {
-			t.Errorf("%#x: %s, want %q", addr, verdictText(&v), want)
+		if v := optimize(f, classify.DebianOptions())[0]; archtest.RuleID(v.Rule) != want {
+			t.Errorf("%#x: %s, want %q", addr, archtest.JumpText(&v), want)
 		}
 	}
 }
 
-func TestOptimizersByName(t *testing.T) {
-	if o, ok := (ISA{}).Optimizer("linux-2.6", classify.KernelOptions{}); ok || o != nil {
-		t.Error("got an optimizer of a kernel that has none")
-	}
-	o, ok := ISA{}.Optimizer(classify.Uprobe612, classify.KernelOptions{})
-	if !ok {
-		t.Fatal("no optimizer of uprobes")
-	}
-	f := testFunc(unhex(t, "b811223344 c3"))
-	for _, v := range o.Func(nil, &optcheck.Function{Func: f, Verdicts: make([]classify.Verdict, len(f.Insts))}, nil) {
-		if optimizeID(&v) != "linux/uprobe-no-jump" || v.OK() {
-			t.Errorf("got %s", verdictText(&v))
-		}
-	}
+func TestUprobesStay(t *testing.T) {
+	archtest.CheckUprobesStay(t, ISA{}, testFunc(unhex(t, "b811223344 c3")))
 }
 
 // FuzzOptimize looks for panics and for regions that cannot be.
@@ -235,12 +177,12 @@ func FuzzOptimize(f *testing.F) {
 				start := max(fn.Insts[i].Addr, probes[i].MovedTo)
 				switch {
 				case probes[i].OK() != (v.OK() || v.Rule != nil), v.OK() && v.Rule != nil:
-					t.Fatalf("%#x: %s on a probe with %+v", start, verdictText(v), probes[i])
+					t.Fatalf("%#x: %s on a probe with %+v", start, archtest.JumpText(v), probes[i])
 				case v.OK() && (v.Region < jumpNear || v.Region > maxRegion || fn.End()-start < jumpNear):
-					t.Fatalf("%#x: %s", start, verdictText(v))
+					t.Fatalf("%#x: %s", start, archtest.JumpText(v))
 				case v.OK() || v.Rule == &optimizeRules[optimizeTarget] || v.Rule == &optimizeRules[optimizeFixed]:
 					if want := decodedRegion(fn, start-fn.Addr); uint64(v.Region) != want {
-						t.Fatalf("%#x: %s, want %d bytes", start, verdictText(v), want)
+						t.Fatalf("%#x: %s, want %d bytes", start, archtest.JumpText(v), want)
 					}
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"xol/decode"
+	"xol/internal/archtest"
 	"xol/optcheck"
 	"xol/relocate"
 )
@@ -27,27 +28,13 @@ func TestRegionRules(t *testing.T) {
 	}
 }
 
-// checkImmovable compares Immovable with what Plan says.
-func checkImmovable(t testing.TB, p *relocate.Plan, inst *decode.Inst) (refused bool) {
-	t.Helper()
-	rule := ISA{}.Immovable(inst)
-	err := ISA{}.Plan(p, []decode.Inst{*inst}, relocate.Options{Form: relocate.Region})
-	if (rule == nil) != (err == nil) {
-		t.Errorf("% x: rule %v, plan %v", inst.Bytes(), rule, err)
-	}
-	if r, ok := err.(*relocate.RefusedError); ok && r.Rule != rule {
-		t.Errorf("% x: rule %s, plan %s", inst.Bytes(), rule.ID, r.Rule.ID)
-	}
-	return rule != nil
-}
-
 func TestImmovableLikePlan(t *testing.T) {
 	var p relocate.Plan
 	judged, refused := 0, 0
 	check := func(raw []byte) {
 		for _, inst := range decode.Sweep(ISA{}, nil, raw, 0x401000) {
 			judged++
-			if checkImmovable(t, &p, &inst) {
+			if !archtest.CheckImmovable(t, ISA{}, &p, &inst) {
 				refused++
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"xol/decode"
+	"xol/internal/archtest"
 	"xol/internal/refdata"
 	"xol/relocate"
 )
@@ -29,36 +30,6 @@ func sweepHex(t testing.TB, code string, addr uint64) []decode.Inst {
 		t.Fatal(err)
 	}
 	return decode.Sweep(ISA{}, nil, raw, addr)
-}
-
-// moveTo plans and encodes, and checks the bounds.
-func moveTo(t testing.TB, insts []decode.Inst, opt relocate.Options, to uint64) (*relocate.Plan, []byte, error) {
-	t.Helper()
-	p := new(relocate.Plan)
-	if err := (ISA{}).Plan(p, insts, opt); err != nil {
-		return p, nil, err
-	}
-	code := make([]byte, 4096)
-	n, err := ISA{}.Encode(code, p, to)
-	if err != nil {
-		return p, nil, err
-	}
-	checkBounds(t, p, n)
-	return p, code[:n], nil
-}
-
-// checkBounds compares the sizes of what was encoded with what was planned.
-func checkBounds(t testing.TB, p *relocate.Plan, n int) {
-	t.Helper()
-	if n < p.Min || n > p.Max {
-		t.Errorf("%x: %d bytes, planned %d to %d", p.Steps[0].Inst.Bytes(), n, p.Min, p.Max)
-	}
-	for i := range p.Steps[:len(p.Steps)-1] {
-		s := &p.Steps[i]
-		if size := int(p.Steps[i+1].Offset) - int(s.Offset); size < int(s.Min) || size > int(s.Max) {
-			t.Errorf("%x: step of %d bytes, planned %d to %d", s.Inst.Bytes(), size, s.Min, s.Max)
-		}
-	}
 }
 
 // isFarJump recognises a jump through the address behind it.
@@ -289,7 +260,7 @@ func TestForms(t *testing.T) {
 		{"Linux: re-bases calls", "ff15faff0f00", optionsOf(linux), moveNear, "call *0xffa(%rip)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, code, err := moveTo(t, sweepHex(t, c.code, moveFrom), c.opt, c.to)
+			_, code, err := archtest.Move(t, ISA{}, sweepHex(t, c.code, moveFrom), c.opt, c.to)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -307,7 +278,7 @@ func TestReturnAddressesAbove2GiB(t *testing.T) {
 		{"call through what it pushes", "ff5424f8",
 			"push -0x8(%rsp); lea -0x80(%rsp),%rsp; push 0x80(%rsp); movl $0x55554004,0x88(%rsp); movl $0x5555,0x8c(%rsp); ret $0x80"},
 	} {
-		_, code, err := moveTo(t, sweepHex(t, c.code, from), optionsOf(), from+0x10000)
+		_, code, err := archtest.Move(t, ISA{}, sweepHex(t, c.code, from), optionsOf(), from+0x10000)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -463,7 +434,7 @@ const detourCopy = 100
 func TestLinuxCopies(t *testing.T) {
 	for sample, full := range kernelLists {
 		t.Run(full, func(t *testing.T) { checkCopies(t, sample) })
-		t.Run("all of "+full, func(t *testing.T) { checkCopies(t, fullList(t, "kernel-verdicts", full)) })
+		t.Run("all of "+full, func(t *testing.T) { checkCopies(t, refdata.Full(t, "kernel-verdicts", full)) })
 	}
 }
 
@@ -507,7 +478,7 @@ func checkCopies(t *testing.T, path string) {
 
 func checkCopy(t *testing.T, sym string, row *refdata.KernelRow, insts []decode.Inst, opt relocate.Options, to uint64, want []byte) {
 	t.Helper()
-	_, got, err := moveTo(t, insts, opt, to)
+	_, got, err := archtest.Move(t, ISA{}, insts, opt, to)
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%s+%#x at %#x: got %x (%v), want %x", sym, row.Off, to, got, err, want)
 	}
@@ -594,7 +565,7 @@ func checkMoved(t testing.TB, insts []decode.Inst, opt relocate.Options, to uint
 		}
 		return
 	}
-	checkBounds(t, &p, n)
+	archtest.CheckBounds(t, &p, n)
 	if _, err := decodeMoved(dst[:n], to); err != nil {
 		t.Errorf("%x to %#x with %+v: %v", insts[0].Bytes(), to, opt, err)
 	}

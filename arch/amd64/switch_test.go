@@ -2,10 +2,7 @@ package amd64_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,16 +19,7 @@ import (
 // switchFile returns a file that testdata/switch/build.sh has made.
 func switchFile(t testing.TB, name string) *bytes.Reader {
 	t.Helper()
-	f, err := os.Open("testdata/switch/" + name + ".gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := io.ReadAll(z)
+	file, err := refdata.Read("testdata/switch/" + name + ".gz")
 	if err != nil {
 		t.Fatal(err)
 	}

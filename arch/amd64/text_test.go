@@ -209,11 +209,7 @@ func TestSweepHasText(t *testing.T) {
 // referenceRows returns a list of reference instructions, and skips the test
 // where it is not beside the project.
 func referenceRows(t *testing.T, name string) [][]string {
-	path := filepath.Join("..", "..", "..", "shared", "decode", name)
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("the reference list is absent: ", err)
-	}
-	rows, err := refdata.Rows(path)
+	rows, err := refdata.Rows(refdata.Full(t, "decode", name))
 	if err != nil {
 		t.Fatal(err)
 	}

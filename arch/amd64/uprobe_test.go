@@ -1,25 +1,14 @@
 package amd64
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"xol/classify"
 	"xol/decode"
+	"xol/internal/archtest"
 	"xol/internal/refdata"
 )
-
-// fullList returns the path of a complete list, and skips the test where the
-// lists are not beside the project.
-func fullList(t *testing.T, elem ...string) string {
-	path := filepath.Join(append([]string{"..", "..", "..", "shared"}, elem...)...)
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("the complete lists are not here")
-	}
-	return path
-}
 
 // The sample holds every third row of the complete list, and all rows of a rare
 // kind.
@@ -28,7 +17,7 @@ func TestUprobeVerdicts(t *testing.T) {
 }
 
 func TestUprobeVerdictsComplete(t *testing.T) {
-	checkUprobes(t, fullList(t, "uprobe-verdicts", "amd64.tsv.gz"))
+	checkUprobes(t, refdata.Full(t, "uprobe-verdicts", "amd64.tsv.gz"))
 }
 
 func checkUprobes(t *testing.T, path string) {
@@ -40,7 +29,7 @@ func checkUprobes(t *testing.T, path string) {
 		row := &rows[i]
 		want := wantUprobe(row)
 		got := uprobeProfile{}.Lone(row.Bytes, 0x401000)
-		if errno(&got) != row.Errno || got.Exec != want.Exec || got.Emulator != want.Emulator || got.Fixups != want.Fixups {
+		if archtest.Errno(&got) != row.Errno || got.Exec != want.Exec || got.Emulator != want.Emulator || got.Fixups != want.Fixups {
 			t.Errorf("line %d: %x: got %+v, want %+v", row.Line, []byte(row.Bytes), got, row)
 		}
 		var k kernelInsn
@@ -94,7 +83,7 @@ func TestUprobeRules(t *testing.T) {
 		{"nothing", "", "amd64/uprobe-outside"},
 	} {
 		v := uprobeProfile{}.Lone(unhex(t, c.code), 0x401000)
-		if got, _ := ids(&v); got != c.rule {
+		if got, _ := archtest.IDs(&v); got != c.rule {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.rule)
 		}
 	}
@@ -141,7 +130,7 @@ func TestUprobeHazards(t *testing.T) {
 		{"refused", "cc", ""},
 	} {
 		v := uprobeProfile{}.Lone(unhex(t, c.code), 0x401000)
-		if _, got := ids(&v); got != c.hazard {
+		if _, got := archtest.IDs(&v); got != c.hazard {
 			t.Errorf("%s: got %q, want %q; %+v", c.name, got, c.hazard, v)
 		}
 	}
@@ -172,7 +161,7 @@ func TestUprobeREX2(t *testing.T) {
 		var v classify.Verdict
 		var buf [kernelWindow]byte
 		uprobeProfile{}.judge(&v, window(unhex(t, c.code), 0, &buf), &c.inst)
-		if _, got := ids(&v); got != c.hazard || !v.OK() {
+		if _, got := archtest.IDs(&v); got != c.hazard || !v.OK() {
 			t.Errorf("%s: got %q, want %q; %+v", c.name, got, c.hazard, v)
 		}
 	}
@@ -193,7 +182,7 @@ func TestUprobeInsideInstruction(t *testing.T) {
 		{7, "amd64/uprobe-outside", "", 0},
 	} {
 		v := uprobeProfile{}.At(f, f.Addr+c.off)
-		if rule, hazard := ids(&v); rule != c.rule || hazard != c.hazard || v.Instead != c.instead || v.Culprit != c.instead {
+		if rule, hazard := archtest.IDs(&v); rule != c.rule || hazard != c.hazard || v.Instead != c.instead || v.Culprit != c.instead {
 			t.Errorf("+%d: got %q %q %+v, want %+v", c.off, rule, hazard, v, c)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"xol/classify"
 	"xol/decode"
+	"xol/internal/archtest"
 	"xol/internal/refdata"
 	"xol/place"
 )
@@ -18,59 +19,17 @@ func testFunc(words ...uint32) *classify.Func {
 	for _, w := range words {
 		code = binary.LittleEndian.AppendUint32(code, w)
 	}
-	return &classify.Func{Name: "f", Addr: testAddr, Code: code, Insts: decode.Sweep(ISA{}, nil, code, testAddr)}
+	return archtest.Func(ISA{}, testAddr, code)
 }
 
-func errno(v *classify.Verdict) classify.Errno {
-	if v.Rule == nil {
-		return 0
-	}
-	return v.Rule.Errno
-}
+const kernelList = "testdata/kernel-verdicts.jsonl.gz"
 
-// ids returns the ids of a verdict's rule and hazard.
-func ids(v *classify.Verdict) (rule, hazard string) {
-	if v.Rule != nil {
-		rule = v.Rule.ID
-	}
-	if v.Hazard != nil {
-		hazard = v.Hazard.ID
-	}
-	return rule, hazard
-}
+var recorded = archtest.Kernel{ISA: ISA{}, SiteLen: archtest.OneWord, Hits: true}
 
-func TestKprobeVerdicts(t *testing.T) {
-	checkKprobes(t, "testdata/kernel-verdicts.jsonl.gz")
-}
+func TestKprobeVerdicts(t *testing.T) { recorded.CheckProbes(t, kernelList) }
 
 func TestKprobeVerdictsComplete(t *testing.T) {
-	checkKprobes(t, fullList(t, "kernel-verdicts", "arm64.jsonl.gz"))
-}
-
-func checkKprobes(t *testing.T, path string) {
-	funcs, err := refdata.KernelVerdicts(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, _ := ISA{}.Profile(classify.Linux612, classify.DebianOptions())
-	rows := 0
-	for i := range funcs {
-		kf := &funcs[i]
-		f := kf.Func(ISA{}, func([]byte) uint64 { return 4 })
-		verdicts := p.Func(nil, f)
-		for j := range kf.Rows {
-			row := &kf.Rows[j]
-			got := p.At(f, f.Addr+row.Off)
-			if errno(&got) != row.Errno || got.Exec.String() != row.Exec || got.Emulator != row.Handler || got.Boost {
-				t.Errorf("%s+%#x: got %+v, want %+v", kf.Sym, row.Off, got, row)
-			}
-			if n, start := decode.Find(f.Insts, f.Addr+row.Off); start && verdicts[n] != got {
-				t.Errorf("%s+%#x: Func says %+v, At %+v", kf.Sym, row.Off, verdicts[n], got)
-			}
-		}
-		rows += len(kf.Rows)
-	}
-	t.Logf("%d functions, %d rows", len(funcs), rows)
+	recorded.CheckProbes(t, refdata.Full(t, "kernel-verdicts", "arm64.jsonl.gz"))
 }
 
 // repeat returns n times w.
@@ -177,7 +136,7 @@ func TestKprobeRules(t *testing.T) {
 		p, _ := ISA{}.Profile(classify.Linux612, classify.DebianOptions())
 		f := testFunc(c.words...)
 		v := p.At(f, testAddr+c.off)
-		rule, hazard := ids(&v)
+		rule, hazard := archtest.IDs(&v)
 		if rule != c.rule || hazard != c.hazard || v.Emulator != c.emulator || v.Boost ||
 			v.OK() && (v.Exec == classify.ExecEmulate) != (c.emulator != "") || !v.OK() && v.Rule.Errno != classify.EINVAL {
 			t.Errorf("%s: got %q %q %+v", c.name, rule, hazard, v)
@@ -205,7 +164,7 @@ func TestKprobeExceptionTable(t *testing.T) {
 	} {
 		f.Marks = place.Marks{{Addr: testAddr + c.mark, Len: 1, Kind: place.ExTable}}
 		v := p.At(f, testAddr+c.probe)
-		if rule, _ := ids(&v); rule != c.rule {
+		if rule, _ := archtest.IDs(&v); rule != c.rule {
 			t.Errorf("entry at %d, probe at %d: got %q, want %q", c.mark, c.probe, rule, c.rule)
 		}
 	}
@@ -217,7 +176,7 @@ func TestKprobeFtrace(t *testing.T) {
 	f := testFunc(nop, nop)
 	f.Marks = place.Marks{{Addr: testAddr, Len: 4, Kind: place.Ftrace}}
 	v := p.At(f, testAddr)
-	if rule, _ := ids(&v); rule != "linux/ftrace-site" || v.Rule.Errno != classify.EINVAL {
+	if rule, _ := archtest.IDs(&v); rule != "linux/ftrace-site" || v.Rule.Errno != classify.EINVAL {
 		t.Errorf("got %+v", v)
 	}
 }
@@ -271,36 +230,11 @@ func TestISARules(t *testing.T) {
 		p, _ := ISA{}.Profile(classify.ISA, classify.KernelOptions{})
 		f := testFunc(c.words...)
 		v := p.At(f, testAddr+c.off)
-		if rule, _ := ids(&v); rule != c.rule || v.Exec != c.exec || v.Boost != (c.exec == classify.ExecSlot) {
+		if rule, _ := archtest.IDs(&v); rule != c.rule || v.Exec != c.exec || v.Boost != (c.exec == classify.ExecSlot) {
 			t.Errorf("%s: got %q %+v", c.name, rule, v)
 		}
 		if i, start := decode.Find(f.Insts, testAddr+c.off); start && p.Func(nil, f)[i] != v {
 			t.Errorf("%s: Func differs from At", c.name)
-		}
-	}
-}
-
-func TestISAMarks(t *testing.T) {
-	for _, c := range []struct {
-		kind    place.Kind
-		rule    string
-		instead uint64
-	}{
-		{place.Data, "isa/data", 0},
-		{place.JumpLabel, "isa/jump-label", testAddr + 8},
-		{place.StaticCall, "isa/static-call", testAddr + 8},
-		{place.Ftrace, "isa/ftrace-site", testAddr + 8},
-		{place.ExTable, "", 0},
-	} {
-		f := testFunc(nop, nop, nop)
-		f.Marks = place.Marks{{Addr: testAddr + 4, Len: 4, Kind: c.kind}}
-		p := classify.WithOwnedText(isaProfile{})
-		for i, v := range p.Func(nil, f) {
-			at := p.At(f, f.Insts[i].Addr)
-			rule, _ := ids(&v)
-			if want := i == 1 && c.rule != ""; want != (rule != "") || want && (rule != c.rule || v.Instead != c.instead) || v != at {
-				t.Errorf("%s at %d: Func %+v, At %+v", c.rule, i, v, at)
-			}
 		}
 	}
 }
@@ -319,99 +253,33 @@ func TestISALone(t *testing.T) {
 		{"misaligned", []byte{0x1f, 0x20, 0x03, 0xd5}, 0x1001, "arm64/misaligned"},
 	} {
 		v := isaProfile{}.Lone(c.code, c.addr)
-		if rule, _ := ids(&v); rule != c.rule {
+		if rule, _ := archtest.IDs(&v); rule != c.rule {
 			t.Errorf("%s: got %q, want %q", c.name, rule, c.rule)
 		}
 	}
 }
 
-// allProfiles returns every profile by name.
-func allProfiles() map[string]classify.Profile {
-	profiles := map[string]classify.Profile{}
-	for _, name := range []string{classify.ISA, classify.Linux612, classify.Uprobe612} {
-		profiles[name], _ = ISA{}.Profile(name, classify.DebianOptions())
-	}
-	return profiles
-}
+func TestISAOwnedText(t *testing.T) { archtest.CheckOwnedText(t, ISA{}, bytesOf(nop)) }
 
-func TestProfileUnknown(t *testing.T) {
-	if p, ok := (ISA{}).Profile("linux-2.4", classify.KernelOptions{}); ok || p != nil {
-		t.Errorf("got %v", p)
-	}
-	for name, p := range allProfiles() {
-		if p.Name() != name {
-			t.Errorf("%s is called %s", name, p.Name())
-		}
-	}
-}
+func TestProfileNames(t *testing.T) { archtest.CheckNames(t, ISA{}) }
 
 func TestProfileAllocs(t *testing.T) {
-	text := sampleText(t)
-	f := &classify.Func{Addr: testAddr, Code: text, Insts: decode.Sweep(ISA{}, nil, text, testAddr)}
-	dst := make([]classify.Verdict, 0, len(f.Insts))
-	for name, p := range allProfiles() {
-		if n := testing.AllocsPerRun(5, func() { dst = p.Func(dst[:0], f) }); n != 0 {
-			t.Errorf("%s: %v allocations for %d instructions", name, n, len(f.Insts))
-		}
-	}
+	archtest.CheckProfileAllocs(t, ISA{}, testAddr, archtest.KernelText(t, kernelList))
 }
 
 // FuzzProfiles looks for panics, and for differences between Func and At.
 func FuzzProfiles(f *testing.F) {
-	text := sampleText(f)
+	text := archtest.KernelText(f, kernelList)
 	for i := 0; i+64 < len(text) && i < 8000; i += 256 {
 		f.Add(text[i:i+64], uint64(testAddr), uint64(i%70))
 	}
 	f.Add(testFunc(ldxr, addW, stxr).Code, uint64(0), uint64(4))
 	f.Add([]byte{0x1f, 0x20}, ^uint64(0)-3, uint64(1))
 	f.Fuzz(func(t *testing.T, code []byte, addr, off uint64) {
-		fn := &classify.Func{Name: "f", Addr: addr, Code: code, Insts: decode.Sweep(ISA{}, nil, code, addr)}
-		fn.Marks = place.Marks{{Addr: addr + off, Len: 1 + off%16, Kind: place.Kind(1 << (off % 16))}}
-		for name, p := range allProfiles() {
-			verdicts := p.Func(nil, fn)
-			if len(verdicts) != len(fn.Insts) {
-				t.Fatalf("%s: %d verdicts for %d instructions", name, len(verdicts), len(fn.Insts))
-			}
-			for i := range verdicts {
-				v := &verdicts[i]
-				if at := p.At(fn, fn.Insts[i].Addr); at != *v && addr+uint64(len(code)) >= addr {
-					t.Fatalf("%s at %#x: Func %+v, At %+v", name, fn.Insts[i].Addr, *v, at)
-				}
-				if v.OK() == (v.Exec == classify.ExecNone) {
-					t.Fatalf("%s at %#x: %+v", name, fn.Insts[i].Addr, *v)
-				}
-			}
-			p.At(fn, addr+off)
-			p.At(fn, off)
-			p.Lone(code, addr)
-		}
+		archtest.CheckProfiles(t, ISA{}, code, addr, off)
 	})
 }
 
 func BenchmarkProfiles(b *testing.B) {
-	text := sampleText(b)
-	f := &classify.Func{Addr: testAddr, Code: text, Insts: decode.Sweep(ISA{}, nil, text, testAddr)}
-	dst := make([]classify.Verdict, 0, len(f.Insts))
-	for name, p := range allProfiles() {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				dst = p.Func(dst[:0], f)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(f.Insts)), "ns/inst")
-		})
-	}
-}
-
-// sampleText returns the text of the sampled kernel functions.
-func sampleText(tb testing.TB) (text []byte) {
-	tb.Helper()
-	funcs, err := refdata.KernelVerdicts("testdata/kernel-verdicts.jsonl.gz")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for i := range funcs {
-		text = append(text, funcs[i].Text...)
-	}
-	return text
+	archtest.BenchmarkProfiles(b, ISA{}, archtest.Func(ISA{}, testAddr, archtest.KernelText(b, kernelList)))
 }

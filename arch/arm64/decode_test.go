@@ -12,6 +12,7 @@ import (
 	"golang.org/x/arch/arm64/arm64asm"
 
 	"xol/decode"
+	"xol/internal/archtest"
 	"xol/internal/refdata"
 )
 
@@ -256,9 +257,13 @@ func TestDecodeTruncated(t *testing.T) {
 	}
 }
 
-func TestDecodeReal(t *testing.T) { checkReal(t, "testdata/arm64-real.tsv.gz") }
+const realList = "testdata/arm64-real.tsv.gz"
 
-func TestDecodeRealComplete(t *testing.T) { checkReal(t, fullList(t, "decode", "arm64-real.tsv.gz")) }
+func TestDecodeReal(t *testing.T) { checkReal(t, realList) }
+
+func TestDecodeRealComplete(t *testing.T) {
+	checkReal(t, refdata.Full(t, "decode", "arm64-real.tsv.gz"))
+}
 
 // checkReal compares targets, kinds and mnemonics with a list of instructions
 // from real programs.
@@ -294,38 +299,14 @@ func checkReal(t *testing.T, path string) {
 	t.Logf("%d rows, kinds of PC-relative operands: %v", len(rows), kinds)
 }
 
-func TestDecodeAllocs(t *testing.T) {
-	text := realText(t)
-	var i decode.Inst
-	if n := testing.AllocsPerRun(5, func() {
-		for off := 0; off < len(text); off += 4 {
-			_ = ISA{}.Decode(&i, text[off:], 0x1000)
-		}
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-}
+func TestDecodeAllocs(t *testing.T) { archtest.CheckDecodeAllocs(t, ISA{}, realText(t)) }
 
 // realText returns the instructions of a list as one text.
-func realText(tb testing.TB) []byte {
-	rows, err := refdata.Rows("testdata/arm64-real.tsv.gz")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	var text []byte
-	for _, row := range rows {
-		code, err := hex.DecodeString(row[1])
-		if err != nil {
-			tb.Fatal(err)
-		}
-		text = append(text, code...)
-	}
-	return text
-}
+func realText(tb testing.TB) []byte { return archtest.RealText(tb, realList) }
 
 // BenchmarkDecode decodes kernel code with this package and with arm64asm.
 func BenchmarkDecode(b *testing.B) {
-	text := sampleText(b)
+	text := archtest.KernelText(b, kernelList)
 	text = text[:len(text)&^3]
 	n := float64(len(text) / 4)
 	var own, other float64 // ns per instruction

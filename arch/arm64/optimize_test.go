@@ -32,7 +32,4 @@ func TestLinuxOptimizers(t *testing.T) {
 			t.Errorf("%s: got %+v on a probe with %+v", profile, v, probes[1])
 		}
 	}
-	if o, ok := (ISA{}).Optimizer("linux-2.6", classify.KernelOptions{}); ok || o != nil {
-		t.Error("got an optimizer of a kernel that has none")
-	}
 }

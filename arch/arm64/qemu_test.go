@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"xol/internal/archtest"
+
 	"xol/relocate"
 )
 
@@ -133,7 +135,7 @@ func TestLandingInGuardedPages(t *testing.T) {
 			[]uint32{0xaa0303e9, 0xd61f0120}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, code, err := moveTo(t, sweepWords(t, guestOriginal, c.word), c.opt, guestMoved)
+			_, code, err := archtest.Move(t, ISA{}, sweepWords(t, guestOriginal, c.word), c.opt, guestMoved)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,32 +1,15 @@
 package arm64
 
 import (
-	"errors"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"xol/decode"
+	"xol/internal/archtest"
 	"xol/optcheck"
 	"xol/relocate"
 )
-
-// plannable is what Plan says of an instruction by itself, as a part of a
-// detour buffer in reach.
-func plannable(p *relocate.Plan, inst *decode.Inst) error {
-	return ISA{}.Plan(p, []decode.Inst{*inst}, relocate.Options{Form: relocate.Region})
-}
-
-// checkImmovable compares Immovable with Plan, and the rules where both give
-// one.
-func checkImmovable(t *testing.T, p *relocate.Plan, inst *decode.Inst) {
-	t.Helper()
-	rule, err := ISA{}.Immovable(inst), plannable(p, inst)
-	var refused *relocate.RefusedError
-	if (rule == nil) != (err == nil) || errors.As(err, &refused) && rule != refused.Rule {
-		t.Errorf("%08x at %#x: %v, but Plan says %v", WordOf(inst), inst.Addr, rule, err)
-	}
-}
 
 func TestImmovable(t *testing.T) {
 	for _, c := range []struct {
@@ -59,14 +42,10 @@ func TestImmovable(t *testing.T) {
 		{"no instruction", 0x00010000, "arm64/region-undecodable"},
 	} {
 		inst := &decode.Sweep(ISA{}, nil, bytesOf(c.word), moveFrom)[0]
-		got := ""
-		if rule := (ISA{}).Immovable(inst); rule != nil {
-			got = rule.ID
-		}
-		if got != c.want {
+		if got := archtest.RuleID(ISA{}.Immovable(inst)); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
-		checkImmovable(t, new(relocate.Plan), inst)
+		archtest.CheckImmovable(t, ISA{}, new(relocate.Plan), inst)
 	}
 }
 
@@ -80,13 +59,13 @@ func TestImmovableAgrees(t *testing.T) {
 	var p relocate.Plan
 	insts := decode.Sweep(ISA{}, nil, text, moveFrom)
 	for i := range insts {
-		checkImmovable(t, &p, &insts[i])
+		archtest.CheckImmovable(t, ISA{}, &p, &insts[i])
 	}
 	misaligned := decode.Sweep(ISA{}, nil, bytesOf(0x8b020020, 0x14000001), moveFrom+2)
 	for i := range misaligned {
-		checkImmovable(t, &p, &misaligned[i])
+		archtest.CheckImmovable(t, ISA{}, &p, &misaligned[i])
 	}
-	checkImmovable(t, &p, &decode.Inst{Addr: moveFrom})
+	archtest.CheckImmovable(t, ISA{}, &p, &decode.Inst{Addr: moveFrom})
 }
 
 // TestRegionRules checks that a region of one word has just the rules that can

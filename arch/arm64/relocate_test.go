@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"xol/decode"
+	"xol/internal/archtest"
 	"xol/internal/refdata"
 	"xol/relocate"
 )
@@ -36,42 +37,6 @@ func sweepWords(t testing.TB, addr uint64, words ...uint32) []decode.Inst {
 		}
 	}
 	return insts
-}
-
-// moveTo plans and encodes, and checks the bounds.
-func moveTo(t testing.TB, insts []decode.Inst, opt relocate.Options, to uint64) (*relocate.Plan, []byte, error) {
-	t.Helper()
-	p := new(relocate.Plan)
-	if err := (ISA{}).Plan(p, insts, opt); err != nil {
-		return p, nil, err
-	}
-	code := make([]byte, 8192)
-	n, err := ISA{}.Encode(code, p, to)
-	if err != nil {
-		return p, nil, err
-	}
-	checkBounds(t, p, n)
-	return p, code[:n], nil
-}
-
-// checkBounds compares the sizes of what was encoded with what was planned.
-func checkBounds(t testing.TB, p *relocate.Plan, n int) {
-	t.Helper()
-	if n < p.Min || n > p.Max {
-		t.Errorf("%08x: %d bytes, planned %d to %d", WordOf(&p.Steps[0].Inst), n, p.Min, p.Max)
-	}
-	for i := range p.Steps[:len(p.Steps)-1] {
-		s := &p.Steps[i]
-		if size := int(p.Steps[i+1].Offset) - int(s.Offset); size < int(s.Min) || size > int(s.Max) {
-			t.Errorf("%08x: step of %d bytes, planned %d to %d", WordOf(&s.Inst), size, s.Min, s.Max)
-		}
-	}
-	if p.Options.Back == relocate.BackNone {
-		s := &p.Steps[len(p.Steps)-1]
-		if size := n - int(s.Offset); size < int(s.Min) || size > int(s.Max) {
-			t.Errorf("%08x: last step of %d bytes, planned %d to %d", WordOf(&s.Inst), size, s.Min, s.Max)
-		}
-	}
 }
 
 // textOf is moved code in GNU syntax, with single spaces.
@@ -251,7 +216,7 @@ func TestMoved(t *testing.T) {
 			"add x1, x1, #0x1; brk #0x6"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, code, err := moveTo(t, sweepWords(t, moveFrom, c.words...), c.opt, c.to)
+			_, code, err := archtest.Move(t, ISA{}, sweepWords(t, moveFrom, c.words...), c.opt, c.to)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -419,7 +384,7 @@ func TestMoreErrors(t *testing.T) {
 	if err := (ISA{}).Plan(&p, insts, optionsOf(region)); !errors.Is(err, decode.ErrInvalid) {
 		t.Errorf("not an instruction: %v", err)
 	}
-	_, _, err := moveTo(t, insts[2:], optionsOf(), moveFar)
+	_, _, err := archtest.Move(t, ISA{}, insts[2:], optionsOf(), moveFar)
 	var outside *relocate.RangeError
 	if !errors.As(err, &outside) || outside.Addr != insts[2].Addr || outside.Target != insts[2].Target || outside.At != moveFar {
 		t.Errorf("out of range: %v", err)
@@ -452,28 +417,11 @@ func randomOptions(r *rand.Rand) relocate.Options {
 	return opt
 }
 
-var typedErrors = []error{
-	relocate.ErrRefused, relocate.ErrEmpty, relocate.ErrNotContiguous, relocate.ErrTooSmall,
-	relocate.ErrRange, relocate.ErrMisaligned, decode.ErrInvalid,
-}
-
-func isTyped(err error) bool {
-	for _, want := range typedErrors {
-		if errors.Is(err, want) {
-			return true
-		}
-	}
-	return false
-}
-
 // checkMove moves instructions and checks all that holds for any of them.
 func checkMove(t *testing.T, insts []decode.Inst, opt relocate.Options, to uint64) (moved bool) {
 	t.Helper()
-	p, code, err := moveTo(t, insts, opt, to)
+	p, code, err := archtest.Move(t, ISA{}, insts, opt, to)
 	if err != nil {
-		if !isTyped(err) {
-			t.Errorf("%v", err)
-		}
 		return false
 	}
 	for _, inst := range decode.Sweep(ISA{}, nil, code, to) {
@@ -524,7 +472,7 @@ func TestLongRegion(t *testing.T) {
 		words = append(words, 0x14000040, 0xb6400203) // b and tbz, forward
 	}
 	insts := sweepWords(t, moveFrom, words...)
-	p, code, err := moveTo(t, insts, optionsOf(region, far, dead(9)), moveFar)
+	p, code, err := archtest.Move(t, ISA{}, insts, optionsOf(region, far, dead(9)), moveFar)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -561,7 +509,7 @@ func FuzzRelocate(f *testing.F) {
 // movable returns the instructions of kernel functions that o lets move.
 func movable(t testing.TB, opt relocate.Options) (insts []decode.Inst) {
 	t.Helper()
-	funcs, err := refdata.KernelVerdicts("testdata/kernel-verdicts.jsonl.gz")
+	funcs, err := refdata.KernelVerdicts(kernelList)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,10 +2,7 @@ package arm64
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/binary"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -62,15 +59,7 @@ func parseAddress(t *testing.T, text string) uint64 {
 // unpackCompiled returns a file of testdata/switch.
 func unpackCompiled(t testing.TB, name string) []byte {
 	t.Helper()
-	packed, err := os.ReadFile(filepath.Join("testdata", "switch", name+".gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	z, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := io.ReadAll(z)
+	file, err := refdata.Read(filepath.Join("testdata", "switch", name+".gz"))
 	if err != nil {
 		t.Fatal(err)
 	}

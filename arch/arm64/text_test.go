@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"xol/decode"
+	"xol/internal/archtest"
 	"xol/internal/refdata"
 )
 
@@ -138,7 +139,7 @@ func TestTextConcurrent(t *testing.T) {
 }
 
 func BenchmarkText(b *testing.B) {
-	insts := decode.Sweep(ISA{}, nil, sampleText(b), 0x10000)
+	insts := decode.Sweep(ISA{}, nil, archtest.KernelText(b, kernelList), 0x10000)
 	b.ReportAllocs()
 	for b.Loop() {
 		for i := range insts {

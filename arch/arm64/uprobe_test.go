@@ -2,31 +2,20 @@ package arm64
 
 import (
 	"encoding/binary"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"xol/classify"
+	"xol/internal/archtest"
 	"xol/internal/refdata"
 )
-
-// fullList returns the path of a complete list, and skips the test where the
-// lists are not beside the project.
-func fullList(t *testing.T, elem ...string) string {
-	path := filepath.Join(append([]string{"..", "..", "..", "shared"}, elem...)...)
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("the complete lists are not here")
-	}
-	return path
-}
 
 func TestUprobeVerdicts(t *testing.T) {
 	checkUprobes(t, "testdata/uprobe-verdicts.tsv.gz")
 }
 
 func TestUprobeVerdictsComplete(t *testing.T) {
-	checkUprobes(t, fullList(t, "uprobe-verdicts", "arm64.tsv.gz"))
+	checkUprobes(t, refdata.Full(t, "uprobe-verdicts", "arm64.tsv.gz"))
 }
 
 // uprobeExec are the words of the list for ways to execute.
@@ -41,7 +30,7 @@ func checkUprobes(t *testing.T, path string) {
 		row := &rows[i]
 		got := uprobeProfile{}.Lone(row.Bytes, 0x10000)
 		handler := strings.TrimPrefix(row.Handler, "simulate_")
-		if uprobeExec[got.Exec] != row.Exec || errno(&got) != row.Errno || got.Emulator != handler {
+		if uprobeExec[got.Exec] != row.Exec || archtest.Errno(&got) != row.Errno || got.Emulator != handler {
 			t.Errorf("line %d: %x: got %+v, want %+v", row.Line, []byte(row.Bytes), got, row)
 		}
 		checkSameSimulator(t, row)
@@ -57,7 +46,7 @@ func checkSameSimulator(t *testing.T, row *refdata.UprobeRow) {
 	if literal && row.Errno == classify.EINVAL {
 		return
 	}
-	if uprobeExec[v.Exec] != row.Exec || errno(&v) != row.Errno {
+	if uprobeExec[v.Exec] != row.Exec || archtest.Errno(&v) != row.Errno {
 		t.Errorf("line %d: %x: kprobe %+v, uprobe %+v", row.Line, []byte(row.Bytes), v, row)
 	}
 }
@@ -91,7 +80,7 @@ func TestUprobeRules(t *testing.T) {
 		{"autiasppc", 0xf380001f, 0x10000, "", "arm64/pc-modifier"},
 	} {
 		v := uprobeProfile{}.Lone(binary.LittleEndian.AppendUint32(nil, c.word), c.addr)
-		if rule, hazard := ids(&v); rule != c.rule || hazard != c.hazard {
+		if rule, hazard := archtest.IDs(&v); rule != c.rule || hazard != c.hazard {
 			t.Errorf("%s: got %q %q, want %q %q", c.name, rule, hazard, c.rule, c.hazard)
 		}
 	}
@@ -103,7 +92,7 @@ func TestUprobeInSequence(t *testing.T) {
 	f := testFunc(ldxr, addW, stxr, cbnz)
 	for i, want := range []string{"", "arm64/exclusive-lost", "", ""} {
 		at := p.At(f, testAddr+uint64(i)*4)
-		if _, hazard := ids(&at); hazard != want || at != p.Func(nil, f)[i] {
+		if _, hazard := archtest.IDs(&at); hazard != want || at != p.Func(nil, f)[i] {
 			t.Errorf("instruction %d: got %+v", i, at)
 		}
 	}

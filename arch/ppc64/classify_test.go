@@ -5,8 +5,8 @@ import (
 
 	"xol/classify"
 	"xol/decode"
+	"xol/internal/archtest"
 	"xol/internal/refdata"
-	"xol/place"
 )
 
 const testAddr = 0xc000000000010000
@@ -17,67 +17,17 @@ func testFunc(isa ISA, words ...uint64) *classify.Func {
 	for _, w := range words {
 		code = append(code, isa.bytesOf(w)...)
 	}
-	return &classify.Func{Name: "f", Addr: testAddr, Code: code, Insts: decode.Sweep(isa, nil, code, testAddr)}
+	return archtest.Func(isa, testAddr, code)
 }
 
-func errno(v *classify.Verdict) classify.Errno {
-	if v.Rule == nil {
-		return 0
-	}
-	return v.Rule.Errno
-}
+const kernelList = "testdata/kernel-verdicts.jsonl.gz"
 
-// ids returns the ids of a verdict's rule and hazard.
-func ids(v *classify.Verdict) (rule, hazard string) {
-	if v.Rule != nil {
-		rule = v.Rule.ID
-	}
-	if v.Hazard != nil {
-		hazard = v.Hazard.ID
-	}
-	return rule, hazard
-}
+var recorded = archtest.Kernel{ISA: ISA{LittleEndian: true}, SiteLen: archtest.OneWord}
 
-func TestKprobeVerdicts(t *testing.T) {
-	checkKprobes(t, "testdata/kernel-verdicts.jsonl.gz")
-}
+func TestKprobeVerdicts(t *testing.T) { recorded.CheckProbes(t, kernelList) }
 
 func TestKprobeVerdictsComplete(t *testing.T) {
-	checkKprobes(t, fullList(t, "kernel-verdicts", "ppc64el.jsonl.gz"))
-}
-
-func checkKprobes(t *testing.T, path string) {
-	funcs, err := refdata.KernelVerdicts(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	isa := ISA{LittleEndian: true}
-	p, _ := isa.Profile(classify.Linux612, classify.DebianOptions())
-	rows, emulated := 0, 0
-	for i := range funcs {
-		kf := &funcs[i]
-		f := kf.Func(isa, func([]byte) uint64 { return 4 })
-		verdicts := p.Func(nil, f)
-		for j := range kf.Rows {
-			row := &kf.Rows[j]
-			got := p.At(f, f.Addr+row.Off)
-			// The list does not tell emulation and slot apart: it was
-			// recorded without hits.
-			exec := got.Exec
-			if exec == classify.ExecEmulate {
-				exec = classify.ExecSlot
-				emulated++
-			}
-			if errno(&got) != row.Errno || exec.String() != row.Exec {
-				t.Errorf("%s+%#x: got %+v, want %+v", kf.Sym, row.Off, got, row)
-			}
-			if n, start := decode.Find(f.Insts, f.Addr+row.Off); start && verdicts[n] != got {
-				t.Errorf("%s+%#x: Func says %+v, At %+v", kf.Sym, row.Off, verdicts[n], got)
-			}
-		}
-		rows += len(kf.Rows)
-	}
-	t.Logf("%d functions, %d rows, %d of them emulated", len(funcs), rows, emulated)
+	recorded.CheckProbes(t, refdata.Full(t, "kernel-verdicts", "ppc64el.jsonl.gz"))
 }
 
 // The expected answers are those of the rules as read in the kernel's sources;
@@ -127,7 +77,7 @@ func TestKprobeRules(t *testing.T) {
 			p, _ := isa.Profile(classify.Linux612, classify.DebianOptions())
 			f := testFunc(isa, c.words...)
 			v := p.At(f, testAddr+c.off)
-			rule, hazard := ids(&v)
+			rule, hazard := archtest.IDs(&v)
 			if rule != c.rule || hazard != c.hazard || v.Emulator != c.emulator || v.OK() && v.Boost != (c.emulator != "") ||
 				!v.OK() && v.Rule.Errno != classify.EINVAL {
 				t.Errorf("%s, %s: got %q %q %+v", isa.Name(), c.name, rule, hazard, v)
@@ -200,34 +150,8 @@ func TestISARules(t *testing.T) {
 			p, _ := isa.Profile(classify.ISA, classify.KernelOptions{})
 			f := testFunc(isa, c.words...)
 			v := p.At(f, testAddr+c.off)
-			if rule, _ := ids(&v); rule != c.rule || v.Exec != c.exec || v.Boost != (c.exec == classify.ExecSlot) {
+			if rule, _ := archtest.IDs(&v); rule != c.rule || v.Exec != c.exec || v.Boost != (c.exec == classify.ExecSlot) {
 				t.Errorf("%s, %s: got %q %+v", isa.Name(), c.name, rule, v)
-			}
-		}
-	}
-}
-
-func TestISAMarks(t *testing.T) {
-	isa := ISA{}
-	for _, c := range []struct {
-		kind    place.Kind
-		rule    string
-		instead uint64
-	}{
-		{place.Data, "isa/data", 0},
-		{place.JumpLabel, "isa/jump-label", testAddr + 8},
-		{place.StaticCall, "isa/static-call", testAddr + 8},
-		{place.Ftrace, "isa/ftrace-site", testAddr + 8},
-		{place.ExTable, "", 0},
-	} {
-		f := testFunc(isa, 0x60000000, 0x60000000, 0x60000000)
-		f.Marks = place.Marks{{Addr: testAddr + 4, Len: 4, Kind: c.kind}}
-		p := classify.WithOwnedText(isaProfile{isa})
-		for i, v := range p.Func(nil, f) {
-			at := p.At(f, f.Insts[i].Addr)
-			rule, _ := ids(&v)
-			if want := i == 1 && c.rule != ""; want != (rule != "") || want && (rule != c.rule || v.Instead != c.instead) || v != at {
-				t.Errorf("%s at %d: Func %+v, At %+v", c.rule, i, v, at)
 			}
 		}
 	}
@@ -251,42 +175,19 @@ func TestISALone(t *testing.T) {
 		{"word at 60", []byte{0x60, 0, 0, 0}, 0x103c, ""},
 	} {
 		v := isaProfile{}.Lone(c.code, c.addr)
-		if rule, _ := ids(&v); rule != c.rule {
+		if rule, _ := archtest.IDs(&v); rule != c.rule {
 			t.Errorf("%s: got %q, want %q", c.name, rule, c.rule)
 		}
 	}
 }
 
-// allProfiles returns every profile of an ISA by name.
-func allProfiles(isa ISA) map[string]classify.Profile {
-	profiles := map[string]classify.Profile{}
-	for _, name := range []string{classify.ISA, classify.Linux612, classify.Uprobe612} {
-		profiles[name], _ = isa.Profile(name, classify.DebianOptions())
-	}
-	return profiles
-}
+func TestISAOwnedText(t *testing.T) { archtest.CheckOwnedText(t, ISA{}, []byte{0x60, 0, 0, 0}) }
 
-func TestProfileUnknown(t *testing.T) {
-	if p, ok := (ISA{}).Profile("linux-2.4", classify.KernelOptions{}); ok || p != nil {
-		t.Errorf("got %v", p)
-	}
-	for name, p := range allProfiles(ISA{}) {
-		if p.Name() != name {
-			t.Errorf("%s is called %s", name, p.Name())
-		}
-	}
-}
+func TestProfileNames(t *testing.T) { archtest.CheckNames(t, ISA{}) }
 
 func TestProfileAllocs(t *testing.T) {
 	isa := ISA{LittleEndian: true}
-	text := realText(t, isa)
-	f := &classify.Func{Addr: testAddr, Code: text, Insts: decode.Sweep(isa, nil, text, testAddr)}
-	dst := make([]classify.Verdict, 0, len(f.Insts))
-	for name, p := range allProfiles(isa) {
-		if n := testing.AllocsPerRun(5, func() { dst = p.Func(dst[:0], f) }); n != 0 {
-			t.Errorf("%s: %v allocations for %d instructions", name, n, len(f.Insts))
-		}
-	}
+	archtest.CheckProfileAllocs(t, isa, testAddr, realText(t, isa))
 }
 
 // FuzzProfiles looks for panics, and for differences between Func and At.
@@ -299,42 +200,11 @@ func FuzzProfiles(f *testing.F) {
 	}
 	f.Add((ISA{}).bytesOf(0x06100001_38600010)[:4], ^uint64(0)-3, uint64(4), false)
 	f.Fuzz(func(t *testing.T, code []byte, addr, off uint64, little bool) {
-		isa := ISA{LittleEndian: little}
-		fn := &classify.Func{Name: "f", Addr: addr, Code: code, Insts: decode.Sweep(isa, nil, code, addr)}
-		fn.Marks = place.Marks{{Addr: addr + off, Len: 1 + off%16, Kind: place.Kind(1 << (off % 16))}}
-		for name, p := range allProfiles(isa) {
-			verdicts := p.Func(nil, fn)
-			if len(verdicts) != len(fn.Insts) {
-				t.Fatalf("%s: %d verdicts for %d instructions", name, len(verdicts), len(fn.Insts))
-			}
-			for i := range verdicts {
-				v := &verdicts[i]
-				if at := p.At(fn, fn.Insts[i].Addr); at != *v && addr+uint64(len(code)) >= addr {
-					t.Fatalf("%s at %#x: Func %+v, At %+v", name, fn.Insts[i].Addr, *v, at)
-				}
-				if v.OK() == (v.Exec == classify.ExecNone) {
-					t.Fatalf("%s at %#x: %+v", name, fn.Insts[i].Addr, *v)
-				}
-			}
-			p.At(fn, addr+off)
-			p.At(fn, off)
-			p.Lone(code, addr)
-		}
+		archtest.CheckProfiles(t, ISA{LittleEndian: little}, code, addr, off)
 	})
 }
 
 func BenchmarkProfiles(b *testing.B) {
 	isa := ISA{LittleEndian: true}
-	text := kernelText(b)
-	f := &classify.Func{Addr: testAddr, Code: text, Insts: decode.Sweep(isa, nil, text, testAddr)}
-	dst := make([]classify.Verdict, 0, len(f.Insts))
-	for name, p := range allProfiles(isa) {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				dst = p.Func(dst[:0], f)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(f.Insts)), "ns/inst")
-		})
-	}
+	archtest.BenchmarkProfiles(b, isa, archtest.Func(isa, testAddr, archtest.KernelText(b, kernelList)))
 }

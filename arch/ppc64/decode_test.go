@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/arch/ppc64/ppc64asm"
 
 	"xol/decode"
+	"xol/internal/archtest"
 	"xol/internal/refdata"
 )
 
@@ -226,9 +226,6 @@ func listed(i *decode.Inst) string {
 // instructions.
 func checkReal(t *testing.T, isa ISA, path string) {
 	rows, err := refdata.Rows(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("the full list is not there")
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,42 +260,23 @@ func checkReal(t *testing.T, isa ISA, path string) {
 func TestDecodeReal(t *testing.T) {
 	for _, isa := range byteOrders {
 		t.Run(isa.Name(), func(t *testing.T) {
-			checkReal(t, isa, filepath.Join("testdata", isa.Name()+"-real.tsv.gz"))
+			checkReal(t, isa, realList(isa))
 		})
 		t.Run(isa.Name()+"/full", func(t *testing.T) {
-			checkReal(t, isa, filepath.Join("..", "..", "..", "shared", "decode", isa.Name()+"-real.tsv.gz"))
+			checkReal(t, isa, refdata.Full(t, "decode", isa.Name()+"-real.tsv.gz"))
 		})
 	}
 }
 
-// realText returns the sample of real instructions as one piece of text.
-func realText(tb testing.TB, isa ISA) []byte {
-	rows, err := refdata.Rows(filepath.Join("testdata", isa.Name()+"-real.tsv.gz"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	var text []byte
-	for _, row := range rows {
-		code, err := hex.DecodeString(row[1])
-		if err != nil {
-			tb.Fatal(err)
-		}
-		text = append(text, code...)
-	}
-	return text
-}
+// realList is the sample of real instructions.
+func realList(isa ISA) string { return filepath.Join("testdata", isa.Name()+"-real.tsv.gz") }
+
+// realText returns them as one piece of text.
+func realText(tb testing.TB, isa ISA) []byte { return archtest.RealText(tb, realList(isa)) }
 
 func TestDecodeAllocs(t *testing.T) {
 	isa := ISA{LittleEndian: true}
-	text := realText(t, isa)
-	var inst decode.Inst
-	if n := testing.AllocsPerRun(10, func() {
-		for rest := text; len(rest) > 0; rest = rest[max(inst.Len, 4):] {
-			_ = isa.Decode(&inst, rest, 0)
-		}
-	}); n != 0 {
-		t.Errorf("%v allocations in %d bytes of text", n, len(text))
-	}
+	archtest.CheckDecodeAllocs(t, isa, realText(t, isa))
 }
 
 func FuzzDecode(f *testing.F) {
@@ -339,20 +317,6 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// kernelText returns the functions of the sample of kernel verdicts as one
-// piece of text.
-func kernelText(tb testing.TB) []byte {
-	funcs, err := refdata.KernelVerdicts(filepath.Join("testdata", "kernel-verdicts.jsonl.gz"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	var text []byte
-	for i := range funcs {
-		text = append(text, funcs[i].Text...)
-	}
-	return text
-}
-
 // BenchmarkDecode decodes the same text, once of kernel functions and once of
 // the rarest instructions, with this package and with ppc64asm.
 func BenchmarkDecode(b *testing.B) {
@@ -360,7 +324,7 @@ func BenchmarkDecode(b *testing.B) {
 	for _, text := range []struct {
 		name string
 		code []byte
-	}{{"kernel", kernelText(b)}, {"rare", realText(b, isa)}} {
+	}{{"kernel", archtest.KernelText(b, kernelList)}, {"rare", realText(b, isa)}} {
 		insts := float64(len(decode.Sweep(isa, nil, text.code, 0)))
 		var own float64
 		b.Run(text.name+"/xol", func(b *testing.B) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"xol/decode"
+	"xol/internal/archtest"
 	"xol/machine"
 	"xol/relocate"
 )
@@ -154,7 +155,7 @@ func (x *executions) add(t *testing.T, page int, c *moveCase) {
 			t.Errorf("%s, %s: %v", c.name, at.name, err)
 			continue
 		}
-		checkBounds(t, &p, n)
+		archtest.CheckBounds(t, &p, n)
 		clobbers := uint64(0)
 		for i := range p.Steps {
 			clobbers |= p.Steps[i].Clobbers

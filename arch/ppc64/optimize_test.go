@@ -2,63 +2,21 @@ package ppc64
 
 import (
 	"bytes"
-	"fmt"
 	"strconv"
 	"testing"
 
 	"xol/classify"
 	"xol/decode"
+	"xol/internal/archtest"
 	"xol/internal/refdata"
 	"xol/optcheck"
 	"xol/place"
 )
 
-func TestKprobeOptimization(t *testing.T) {
-	checkOptimization(t, "testdata/kernel-verdicts.jsonl.gz")
-}
+func TestKprobeOptimization(t *testing.T) { recorded.CheckJumps(t, kernelList) }
 
 func TestKprobeOptimizationComplete(t *testing.T) {
-	checkOptimization(t, fullList(t, "kernel-verdicts", "ppc64el.jsonl.gz"))
-}
-
-// checkOptimization compares with what the kernel did with each probe.
-func checkOptimization(t *testing.T, path string) {
-	funcs, err := refdata.KernelVerdicts(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	isa := ISA{LittleEndian: true}
-	p, _ := isa.Profile(classify.Linux612, classify.DebianOptions())
-	o, _ := isa.Optimizer(classify.Linux612, classify.DebianOptions())
-	var s optcheck.Scratch
-	count := map[bool]int{}
-	for i := range funcs {
-		kf := &funcs[i]
-		f := kf.Func(isa, func([]byte) uint64 { return 4 })
-		verdicts := o.Func(nil, &optcheck.Function{Func: f, Verdicts: p.Func(nil, f)}, &s)
-		for j := range kf.Rows {
-			row := &kf.Rows[j]
-			n, start := decode.Find(f.Insts, f.Addr+row.Off)
-			if !start {
-				continue
-			}
-			v := &verdicts[n]
-			if !row.AgreesOnJump(int(v.Region)) || (v.Rule != nil) != (row.Errno == 0 && !v.OK()) {
-				t.Errorf("%s+%#x: got %s, want %+v", kf.Sym, row.Off, verdictText(v), row)
-			}
-			if row.Optimize != nil {
-				count[*row.Optimize]++
-			}
-		}
-	}
-	t.Logf("%d functions, %d optimized, %d not", len(funcs), count[true], count[false])
-}
-
-func verdictText(v *optcheck.Verdict) string {
-	if v.Rule == nil {
-		return fmt.Sprintf("%d bytes, %d moved", v.Region, v.Moved)
-	}
-	return fmt.Sprintf("%s by %#x", v.Rule.ID, v.Culprit)
+	recorded.CheckJumps(t, refdata.Full(t, "kernel-verdicts", "ppc64el.jsonl.gz"))
 }
 
 // optimize returns the verdict of linux-6.12 on the first instruction of f.
@@ -66,13 +24,6 @@ func optimize(isa ISA, f *classify.Func, opt classify.KernelOptions) optcheck.Ve
 	p, _ := isa.Profile(classify.Linux612, opt)
 	o, _ := isa.Optimizer(classify.Linux612, opt)
 	return o.Func(nil, &optcheck.Function{Func: f, Verdicts: p.Func(nil, f)}, new(optcheck.Scratch))[0]
-}
-
-func optimizeID(v *optcheck.Verdict) string {
-	if v.Rule == nil {
-		return ""
-	}
-	return v.Rule.ID
 }
 
 // The expected answers are those of the rules as read in the kernel's sources;
@@ -137,27 +88,14 @@ func TestOptimizeRules(t *testing.T) {
 			}
 			v := optimize(isa, f, opt)
 			want := optcheck.Verdict{Rule: v.Rule, Culprit: c.culprit, Region: c.region, Moved: c.region}
-			if optimizeID(&v) != c.rule || v != want {
-				t.Errorf("%s, %s: got %s, want %+v", isa.Name(), c.name, verdictText(&v), c)
+			if archtest.RuleID(v.Rule) != c.rule || v != want {
+				t.Errorf("%s, %s: got %s, want %+v", isa.Name(), c.name, archtest.JumpText(&v), c)
 			}
 		}
 	}
 }
 
-func TestOptimizersByName(t *testing.T) {
-	if o, ok := (ISA{}).Optimizer("linux-2.4", classify.KernelOptions{}); ok || o != nil {
-		t.Error("got an optimizer of a kernel that has none")
-	}
-	o, ok := ISA{}.Optimizer(classify.Uprobe612, classify.KernelOptions{})
-	if !ok {
-		t.Fatal("no optimizer of uprobes")
-	}
-	f := testFunc(ISA{}, 0x7c642a14)
-	v := o.Func(nil, &optcheck.Function{Func: f, Verdicts: make([]classify.Verdict, 1)}, nil)[0]
-	if optimizeID(&v) != "linux/uprobe-no-jump" || v.OK() {
-		t.Errorf("got %s", verdictText(&v))
-	}
-}
+func TestUprobesStay(t *testing.T) { archtest.CheckUprobesStay(t, ISA{}, testFunc(ISA{}, 0x7c642a14)) }
 
 // FuzzOptimize looks for panics and for contradictions.
 func FuzzOptimize(f *testing.F) {
@@ -181,7 +119,7 @@ func FuzzOptimize(f *testing.F) {
 		for i := range verdicts {
 			v := &verdicts[i]
 			if probes[i].OK() != (v.OK() || v.Rule != nil) || v.OK() && v.Rule != nil {
-				t.Fatalf("%#x: %s on a probe with %+v", fn.Insts[i].Addr, verdictText(v), probes[i])
+				t.Fatalf("%#x: %s on a probe with %+v", fn.Insts[i].Addr, archtest.JumpText(v), probes[i])
 			}
 		}
 	})

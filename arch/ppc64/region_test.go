@@ -1,37 +1,15 @@
 package ppc64
 
 import (
-	"errors"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
-	"xol/classify"
 	"xol/decode"
+	"xol/internal/archtest"
 	"xol/optcheck"
 	"xol/relocate"
 )
-
-// planRule returns the rule by which Plan refuses inst as a region; planned is
-// false where it does.
-func planRule(isa ISA, p *relocate.Plan, inst *decode.Inst) (rule *classify.Rule, planned bool) {
-	err := isa.Plan(p, []decode.Inst{*inst}, relocate.Options{Form: relocate.Region})
-	var refused *relocate.RefusedError
-	if errors.As(err, &refused) {
-		return refused.Rule, false
-	}
-	return nil, err == nil
-}
-
-func checkImmovable(t *testing.T, isa ISA, p *relocate.Plan, inst *decode.Inst) (moves bool) {
-	t.Helper()
-	rule, planned := planRule(isa, p, inst)
-	got := isa.Immovable(inst)
-	if (got == nil) != planned || rule != nil && got != rule {
-		t.Errorf("%x: %v, Plan says %v", inst.Bytes(), got, rule)
-	}
-	return planned
-}
 
 func TestImmovableAgreesWithPlan(t *testing.T) {
 	var p relocate.Plan
@@ -39,7 +17,7 @@ func TestImmovableAgreesWithPlan(t *testing.T) {
 		t.Run(isa.Name()+"/real", func(t *testing.T) {
 			insts := decode.Sweep(isa, nil, realText(t, isa), moveFrom)
 			for i := range insts {
-				checkImmovable(t, isa, &p, &insts[i])
+				archtest.CheckImmovable(t, isa, &p, &insts[i])
 			}
 		})
 		t.Run(isa.Name()+"/random", func(t *testing.T) {
@@ -48,7 +26,7 @@ func TestImmovableAgreesWithPlan(t *testing.T) {
 			for range 200000 {
 				at := r.Uint64() >> r.IntN(64) &^ 3
 				inst := decode.Sweep(isa, nil, isa.bytesOf(randomWord(r)), at)[0]
-				if !checkImmovable(t, isa, &p, &inst) {
+				if !archtest.CheckImmovable(t, isa, &p, &inst) {
 					refused++
 				}
 			}
@@ -81,11 +59,7 @@ func TestImmovable(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, isa := range byteOrders {
 				inst := decode.Sweep(isa, nil, isa.bytesOf(c.word), moveFrom)[0]
-				got := ""
-				if rule := isa.Immovable(&inst); rule != nil {
-					got = rule.ID
-				}
-				if got != c.rule {
+				if got := archtest.RuleID(isa.Immovable(&inst)); got != c.rule {
 					t.Errorf("%s: %q, want %q", isa.Name(), got, c.rule)
 				}
 			}

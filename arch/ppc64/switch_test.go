@@ -3,11 +3,9 @@ package ppc64
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -18,6 +16,7 @@ import (
 	"xol/classify"
 	"xol/decode"
 	"xol/image"
+	"xol/internal/refdata"
 	"xol/optcheck"
 )
 
@@ -154,16 +153,7 @@ func newFixture(tb testing.TB, name string) (*fixture, map[string]uint64) {
 
 func unzipped(tb testing.TB, path string) []byte {
 	tb.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	file, err := io.ReadAll(z)
+	file, err := refdata.Read(path)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"xol/decode"
+	"xol/internal/archtest"
 	"xol/internal/refdata"
 )
 
@@ -157,7 +158,7 @@ func TestTextConcurrent(t *testing.T) {
 
 func BenchmarkText(b *testing.B) {
 	isa := ISA{LittleEndian: true}
-	insts := decode.Sweep(isa, nil, kernelText(b), 0)
+	insts := decode.Sweep(isa, nil, archtest.KernelText(b, kernelList), 0)
 	b.ReportAllocs()
 	var buf []byte
 	for b.Loop() {

@@ -1,30 +1,19 @@
 package ppc64
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"xol/classify"
+	"xol/internal/archtest"
 	"xol/internal/refdata"
 )
-
-// fullList returns the path of a complete list, and skips the test where the
-// lists are not beside the project.
-func fullList(t *testing.T, elem ...string) string {
-	path := filepath.Join(append([]string{"..", "..", "..", "shared"}, elem...)...)
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("the complete lists are not here")
-	}
-	return path
-}
 
 func TestUprobeVerdicts(t *testing.T) {
 	checkUprobes(t, "testdata/uprobe-verdicts.tsv.gz")
 }
 
 func TestUprobeVerdictsComplete(t *testing.T) {
-	checkUprobes(t, fullList(t, "uprobe-verdicts", "ppc64el.tsv.gz"))
+	checkUprobes(t, refdata.Full(t, "uprobe-verdicts", "ppc64el.tsv.gz"))
 }
 
 func checkUprobes(t *testing.T, path string) {
@@ -39,7 +28,7 @@ func checkUprobes(t *testing.T, path string) {
 		row := &rows[i]
 		addr := 0x10000 + row.Page
 		got := power10.Lone(row.Bytes, addr)
-		if answer, handler := uprobeAnswer(&got); answer != row.Exec || errno(&got) != row.Errno || handler != wantHandler(row) {
+		if answer, handler := uprobeAnswer(&got); answer != row.Exec || archtest.Errno(&got) != row.Errno || handler != wantHandler(row) {
 			t.Errorf("line %d: %x: got %s %s %+v, want %+v", row.Line, []byte(row.Bytes), answer, handler, got, row)
 		}
 		want := row.ISA30
@@ -47,7 +36,7 @@ func checkUprobes(t *testing.T, path string) {
 			want = row.Errno.String() + ":" + row.Exec
 		}
 		got = power9.Lone(row.Bytes, addr)
-		if answer, _ := uprobeAnswer(&got); errno(&got).String()+":"+answer != want {
+		if answer, _ := uprobeAnswer(&got); archtest.Errno(&got).String()+":"+answer != want {
 			t.Errorf("line %d: %x: got %s %+v on POWER9, want %s", row.Line, []byte(row.Bytes), answer, got, want)
 		}
 		checkSameEmulator(t, kprobe, row)
@@ -127,7 +116,7 @@ func TestUprobeRules(t *testing.T) {
 	} {
 		for _, isa := range byteOrders {
 			v := uprobeProfile{isa}.Lone(isa.bytesOf(c.word), c.addr)
-			if rule, hazard := ids(&v); rule != c.rule || hazard != c.hazard {
+			if rule, hazard := archtest.IDs(&v); rule != c.rule || hazard != c.hazard {
 				t.Errorf("%s, %s: got %q %q, want %q %q", isa.Name(), c.name, rule, hazard, c.rule, c.hazard)
 			}
 		}
@@ -139,7 +128,7 @@ func TestUprobePOWER9(t *testing.T) {
 	isa := ISA{CPU: POWER9}
 	p, _ := isa.Profile(classify.Uprobe612, classify.DebianOptions())
 	v := p.Lone(isa.bytesOf(0x04100000_e4600010), 0x1003c)
-	if _, hazard := ids(&v); !v.OK() || v.Exec != classify.ExecSlot || hazard != "ppc64/wrong-address" {
+	if _, hazard := archtest.IDs(&v); !v.OK() || v.Exec != classify.ExecSlot || hazard != "ppc64/wrong-address" {
 		t.Errorf("got %+v", v)
 	}
 }
@@ -150,15 +139,15 @@ func TestUprobeSuffix(t *testing.T) {
 		f := testFunc(isa, 0x06000001_38640010, 0x60000000)
 		p := uprobeProfile{isa}
 		v := p.At(f, testAddr+4)
-		if _, hazard := ids(&v); hazard != "ppc64/uprobe-suffix" || v.Culprit != testAddr || v.Instead != testAddr {
+		if _, hazard := archtest.IDs(&v); hazard != "ppc64/uprobe-suffix" || v.Culprit != testAddr || v.Instead != testAddr {
 			t.Errorf("%s: suffix: %+v", isa.Name(), v)
 		}
 		v = p.At(f, testAddr+8)
-		if rule, hazard := ids(&v); rule != "" || hazard != "" {
+		if rule, hazard := archtest.IDs(&v); rule != "" || hazard != "" {
 			t.Errorf("%s: behind it: %+v", isa.Name(), v)
 		}
 		v = p.At(f, testAddr+12)
-		if rule, _ := ids(&v); rule != "ppc64/uprobe-outside" {
+		if rule, _ := archtest.IDs(&v); rule != "ppc64/uprobe-outside" {
 			t.Errorf("%s: behind the function: %+v", isa.Name(), v)
 		}
 	}

@@ -10,13 +10,49 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"testing"
 
 	"xol/classify"
 	"xol/decode"
 	"xol/place"
 )
+
+// Full returns the path of a file of the complete lists, which are beside the
+// project in the directory shared, and skips the test where it is not there.
+func Full(t testing.TB, elem ...string) string {
+	t.Helper()
+	root, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			break
+		}
+		if filepath.Dir(root) == root {
+			t.Fatal("the test does not run inside the module")
+		}
+		root = filepath.Dir(root)
+	}
+	path := filepath.Join(append([]string{root, "..", "shared"}, elem...)...)
+	if _, err := os.Stat(path); err != nil {
+		t.Skip(err)
+	}
+	return path
+}
+
+// Read returns the contents of a file, unpacked where its name ends in .gz.
+func Read(path string) ([]byte, error) {
+	r, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(r)
+}
 
 // open opens a file and undoes gzip where its name ends in .gz.
 func open(path string) (io.ReadCloser, error) {
@@ -127,6 +163,37 @@ func (r *KernelRow) AgreesOnJump(region int) bool {
 	return (r.Optimize != nil && *r.Optimize) == optimized &&
 		(r.Optimized == nil || *r.Optimized == optimized) &&
 		(r.Region == 0 || r.Region == region)
+}
+
+// Differs names the first thing in which v is not what the kernel answered
+// about an address of the function at base; empty where there is none. hits says
+// whether the list was recorded with the probes hit: otherwise it says slot for
+// all that is executed, and nothing of emulators and boosting.
+func (r *KernelRow) Differs(v *classify.Verdict, base uint64, hits bool) string {
+	var errno classify.Errno
+	if v.Rule != nil {
+		errno = v.Rule.Errno
+	}
+	exec, moved := v.Exec, uint64(0)
+	if exec == classify.ExecEmulate && !hits {
+		exec = classify.ExecSlot
+	}
+	if r.MovedTo != nil {
+		moved = base + *r.MovedTo
+	}
+	switch {
+	case errno != r.Errno:
+		return "errno"
+	case exec.String() != r.Exec:
+		return "exec"
+	case hits && v.Emulator != r.Handler:
+		return "handler"
+	case hits && v.Boost != (r.Boost != nil && *r.Boost):
+		return "boost"
+	case v.OK() && v.MovedTo != moved:
+		return "moved to"
+	}
+	return ""
 }
 
 // KernelVerdicts reads a list of kernel verdicts, one function a line.

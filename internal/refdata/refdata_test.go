@@ -1,9 +1,13 @@
 package refdata
 
 import (
+	"bytes"
+	"compress/gzip"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"xol/classify"
 )
 
 const kernelLine = `{"sym":"f","addr":"0xffffffff81000010","size":3,"text":"90c3cc","bug":[2],"jump_label":[0],` +
@@ -78,5 +82,70 @@ func TestAgreesOnJump(t *testing.T) {
 		if got := c.row.AgreesOnJump(c.region); got != c.want {
 			t.Errorf("%s: got %v", c.name, got)
 		}
+	}
+}
+
+func TestDiffers(t *testing.T) {
+	const base = 0x1000
+	yes, no, four := true, false, uint64(4)
+	refused := classify.Verdict{Rule: &classify.Rule{Errno: classify.EILSEQ}}
+	slot := classify.Verdict{Exec: classify.ExecSlot}
+	boosted := classify.Verdict{Exec: classify.ExecSlot, Boost: true}
+	emulated := classify.Verdict{Exec: classify.ExecEmulate, Emulator: "ret", Boost: true}
+	moved := classify.Verdict{Exec: classify.ExecSlot, MovedTo: base + 4}
+	for _, c := range []struct {
+		name string
+		row  KernelRow
+		v    classify.Verdict
+		hits bool
+		want string
+	}{
+		{"refused", KernelRow{Errno: classify.EILSEQ}, refused, true, ""},
+		{"refused by another rule", KernelRow{Errno: classify.EINVAL}, refused, true, "errno"},
+		{"refused, but by us alone", KernelRow{Exec: "slot"}, refused, true, "errno"},
+		{"refused, but by the kernel alone", KernelRow{Errno: classify.EILSEQ}, slot, true, "errno"},
+		{"slot", KernelRow{Exec: "slot", Boost: &no}, slot, true, ""},
+		{"boosted by us alone", KernelRow{Exec: "slot", Boost: &no}, boosted, true, "boost"},
+		{"boosted where the list says nothing", KernelRow{Exec: "slot"}, boosted, true, "boost"},
+		{"boosted by the kernel alone", KernelRow{Exec: "slot", Boost: &yes}, slot, true, "boost"},
+		{"emulated", KernelRow{Exec: "emulate", Handler: "ret", Boost: &yes}, emulated, true, ""},
+		{"emulated otherwise", KernelRow{Exec: "emulate", Handler: "jcc", Boost: &yes}, emulated, true, "handler"},
+		{"emulated by us alone", KernelRow{Exec: "slot"}, emulated, true, "exec"},
+		{"without hits, emulated", KernelRow{Exec: "slot"}, emulated, false, ""},
+		{"without hits, an ftrace site", KernelRow{Exec: "ftrace"}, emulated, false, "exec"},
+		{"moved", KernelRow{Exec: "slot", MovedTo: &four}, moved, true, ""},
+		{"moved by us alone", KernelRow{Exec: "slot"}, moved, true, "moved to"},
+		{"moved by the kernel alone", KernelRow{Exec: "slot", MovedTo: &four}, slot, true, "moved to"},
+	} {
+		if got := c.row.Differs(&c.v, base, c.hits); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestRead(t *testing.T) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write([]byte("text")); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	plain := write(t, "text")
+	for path, file := range map[string]string{plain: "text", plain + ".gz": packed.String()} {
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Read(path); string(got) != "text" || err != nil {
+			t.Errorf("%s: got %q, %v", path, got, err)
+		}
+	}
+	cut := write(t, packed.String()[:packed.Len()-1])
+	if err := os.Rename(cut, cut+".gz"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(cut + ".gz"); err == nil {
+		t.Error("cut off: no error")
 	}
 }

@@ -1,0 +1,84 @@
+// Package archtest holds what the tests of all instruction sets ask alike: that
+// profiles answer as recorded kernels did, and what holds for any profile, for
+// any optimizer and for any moved code.
+package archtest
+
+import (
+	"encoding/hex"
+	"testing"
+
+	"xol/classify"
+	"xol/decode"
+	"xol/internal/refdata"
+	"xol/optcheck"
+	"xol/relocate"
+)
+
+// ISA is the part of arch.ISA that is tested here; package arch itself imports
+// the packages under test.
+type ISA interface {
+	optcheck.Architecture
+	relocate.Relocator
+	Profile(name string, opt classify.KernelOptions) (classify.Profile, bool)
+	Optimizer(profile string, opt classify.KernelOptions) (optcheck.Optimizer, bool)
+}
+
+// IDs returns the ids of a verdict's rule and hazard, empty where there is none.
+func IDs(v *classify.Verdict) (rule, hazard string) {
+	if v.Hazard != nil {
+		hazard = v.Hazard.ID
+	}
+	return RuleID(v.Rule), hazard
+}
+
+// RuleID returns the id of r, empty for nil.
+func RuleID(r *classify.Rule) string {
+	if r == nil {
+		return ""
+	}
+	return r.ID
+}
+
+// Errno returns what a verdict's rule answers, 0 where it has none.
+func Errno(v *classify.Verdict) classify.Errno {
+	if v.Rule == nil {
+		return 0
+	}
+	return v.Rule.Errno
+}
+
+// Func returns code, which stands at addr, as a function f.
+func Func(d decode.Decoder, addr uint64, code []byte) *classify.Func {
+	return &classify.Func{Name: "f", Addr: addr, Code: code, Insts: decode.Sweep(d, nil, code, addr)}
+}
+
+// KernelText returns the functions of a list of kernel verdicts as one text.
+func KernelText(t testing.TB, path string) (text []byte) {
+	t.Helper()
+	funcs, err := refdata.KernelVerdicts(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range funcs {
+		text = append(text, funcs[i].Text...)
+	}
+	return text
+}
+
+// RealText returns the instructions of a list as one text. Their bytes are in
+// its second column.
+func RealText(t testing.TB, path string) (text []byte) {
+	t.Helper()
+	rows, err := refdata.Rows(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		code, err := hex.DecodeString(row[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, code...)
+	}
+	return text
+}

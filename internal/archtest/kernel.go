@@ -1,0 +1,101 @@
+package archtest
+
+import (
+	"fmt"
+	"testing"
+
+	"xol/classify"
+	"xol/decode"
+	"xol/internal/refdata"
+	"xol/optcheck"
+)
+
+// Kernel is the kernel of an ISA whose answers are recorded.
+type Kernel struct {
+	ISA ISA
+	// SiteLen returns the length in bytes of the jump label or static call at
+	// the start of code.
+	SiteLen func(code []byte) uint64
+	// Hits says whether the lists were recorded with the probes hit.
+	Hits bool
+}
+
+// OneWord is the SiteLen of ISAs whose instructions are words.
+func OneWord([]byte) uint64 { return 4 }
+
+func (k Kernel) read(t *testing.T, path string) []refdata.KernelFunc {
+	t.Helper()
+	funcs, err := refdata.KernelVerdicts(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return funcs
+}
+
+// CheckProbes judges every address of a list by linux-6.12 and compares with
+// what the kernel answered.
+func (k Kernel) CheckProbes(t *testing.T, path string) {
+	t.Helper()
+	p, _ := k.ISA.Profile(classify.Linux612, classify.DebianOptions())
+	funcs := k.read(t, path)
+	rows, emulated := 0, 0
+	for i := range funcs {
+		kf := &funcs[i]
+		f := kf.Func(k.ISA, k.SiteLen)
+		verdicts := p.Func(nil, f)
+		for j := range kf.Rows {
+			row := &kf.Rows[j]
+			got := p.At(f, f.Addr+row.Off)
+			if what := row.Differs(&got, f.Addr, k.Hits); what != "" {
+				t.Errorf("%s+%#x: %s: got %+v, want %+v", kf.Sym, row.Off, what, got, row)
+			}
+			if n, start := decode.Find(f.Insts, f.Addr+row.Off); start && verdicts[n] != got {
+				t.Errorf("%s+%#x: Func says %+v, At %+v", kf.Sym, row.Off, verdicts[n], got)
+			}
+			if got.Exec == classify.ExecEmulate {
+				emulated++
+			}
+		}
+		rows += len(kf.Rows)
+	}
+	t.Logf("%d functions, %d rows, %d of them emulated", len(funcs), rows, emulated)
+}
+
+// CheckJumps compares the jumps that linux-6.12 allows with what the kernel did
+// with each probe of a list.
+func (k Kernel) CheckJumps(t *testing.T, path string) {
+	t.Helper()
+	p, _ := k.ISA.Profile(classify.Linux612, classify.DebianOptions())
+	o, _ := k.ISA.Optimizer(classify.Linux612, classify.DebianOptions())
+	funcs := k.read(t, path)
+	var s optcheck.Scratch
+	count := map[bool]int{}
+	for i := range funcs {
+		kf := &funcs[i]
+		f := kf.Func(k.ISA, k.SiteLen)
+		verdicts := o.Func(nil, &optcheck.Function{Func: f, Verdicts: p.Func(nil, f)}, &s)
+		for j := range kf.Rows {
+			row := &kf.Rows[j]
+			n, start := decode.Find(f.Insts, f.Addr+row.Off)
+			if !start {
+				continue
+			}
+			v := &verdicts[n]
+			if !row.AgreesOnJump(int(v.Region)) || (v.Rule != nil) != (row.Errno == 0 && !v.OK()) {
+				t.Errorf("%s+%#x: got %s, want %+v", kf.Sym, row.Off, JumpText(v), row)
+			}
+			if row.Optimize != nil {
+				count[*row.Optimize]++
+			}
+		}
+	}
+	t.Logf("%d functions, %d optimized, %d not", len(funcs), count[true], count[false])
+}
+
+// JumpText says what v allows or why it does not.
+func JumpText(v *optcheck.Verdict) string {
+	if v.Rule == nil {
+		return fmt.Sprintf("%d bytes, %d moved", v.Region, v.Moved)
+	}
+	return fmt.Sprintf("%s by %#x", v.Rule.ID, v.Culprit)
+}

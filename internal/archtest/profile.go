@@ -1,0 +1,167 @@
+package archtest
+
+import (
+	"testing"
+
+	"xol/classify"
+	"xol/decode"
+	"xol/optcheck"
+	"xol/place"
+)
+
+var profileNames = []string{classify.ISA, classify.Linux612, classify.Uprobe612}
+
+// profiles returns every profile of an ISA by name.
+func profiles(t testing.TB, isa ISA) map[string]classify.Profile {
+	t.Helper()
+	all := map[string]classify.Profile{}
+	for _, name := range profileNames {
+		p, ok := isa.Profile(name, classify.DebianOptions())
+		if !ok {
+			t.Fatalf("%s is missing", name)
+		}
+		all[name] = p
+	}
+	return all
+}
+
+// CheckNames checks that profiles are called what they are asked for by, and
+// that there are none of a kernel that nobody has described.
+func CheckNames(t *testing.T, isa ISA) {
+	t.Helper()
+	if p, ok := isa.Profile("linux-2.6", classify.KernelOptions{}); ok || p != nil {
+		t.Errorf("got %v, a profile of a kernel that has none", p)
+	}
+	if o, ok := isa.Optimizer("linux-2.6", classify.KernelOptions{}); ok || o != nil {
+		t.Errorf("got %v, an optimizer of a kernel that has none", o)
+	}
+	for name, p := range profiles(t, isa) {
+		if p.Name() != name {
+			t.Errorf("%s is called %s", name, p.Name())
+		}
+	}
+}
+
+// CheckUprobesStay checks that no uprobe in f becomes a jump.
+func CheckUprobesStay(t *testing.T, isa ISA, f *classify.Func) {
+	t.Helper()
+	o, ok := isa.Optimizer(classify.Uprobe612, classify.KernelOptions{})
+	if !ok {
+		t.Fatal("no optimizer of uprobes")
+	}
+	for _, v := range o.Func(nil, &optcheck.Function{Func: f, Verdicts: make([]classify.Verdict, len(f.Insts))}, nil) {
+		if RuleID(v.Rule) != "linux/uprobe-no-jump" || v.OK() {
+			t.Errorf("got %s", JumpText(&v))
+		}
+	}
+}
+
+// CheckOwnedText checks what the profile isa says of text that the kernel
+// writes itself or that is data: the middle one of three nops.
+func CheckOwnedText(t *testing.T, isa ISA, nop []byte) {
+	t.Helper()
+	const addr = 0x10000
+	n := uint64(len(nop))
+	var code []byte
+	for range 3 {
+		code = append(code, nop...)
+	}
+	p, _ := isa.Profile(classify.ISA, classify.KernelOptions{})
+	for _, c := range []struct {
+		kind    place.Kind
+		rule    string
+		instead uint64
+	}{
+		{place.Data, "isa/data", 0},
+		{place.JumpLabel, "isa/jump-label", addr + 2*n},
+		{place.StaticCall, "isa/static-call", addr + 2*n},
+		{place.Ftrace, "isa/ftrace-site", addr + 2*n},
+		{place.ExTable, "", 0},
+	} {
+		f := Func(isa, addr, code)
+		f.Marks = place.Marks{{Addr: addr + n, Len: n, Kind: c.kind}}
+		for i, v := range p.Func(nil, f) {
+			at := p.At(f, f.Insts[i].Addr)
+			rule, _ := IDs(&v)
+			if want := i == 1 && c.rule != ""; want != (rule != "") || want && (rule != c.rule || v.Instead != c.instead) || v != at {
+				t.Errorf("%s at %d: Func %+v, At %+v", c.rule, i, v, at)
+			}
+		}
+	}
+}
+
+// CheckProfiles judges bytes that stand at addr, with a mark off bytes behind
+// that, by all profiles: Func and At agree, and verdicts do not contradict
+// themselves.
+func CheckProfiles(t *testing.T, isa ISA, code []byte, addr, off uint64) {
+	t.Helper()
+	f := Func(isa, addr, code)
+	f.Marks = place.Marks{{Addr: addr + off, Len: 1 + off%16, Kind: place.Kind(1 << (off % 16))}}
+	for name, p := range profiles(t, isa) {
+		verdicts := p.Func(nil, f)
+		if len(verdicts) != len(f.Insts) {
+			t.Fatalf("%s: %d verdicts for %d instructions", name, len(verdicts), len(f.Insts))
+		}
+		for i := range verdicts {
+			v := &verdicts[i]
+			if at := p.At(f, f.Insts[i].Addr); at != *v && addr+uint64(len(code)) >= addr {
+				t.Fatalf("%s at %#x: Func %+v, At %+v", name, f.Insts[i].Addr, *v, at)
+			}
+			if v.OK() == (v.Exec == classify.ExecNone) {
+				t.Fatalf("%s at %#x: %+v", name, f.Insts[i].Addr, *v)
+			}
+		}
+		p.At(f, addr+off)
+		p.At(f, off)
+		p.Lone(code, addr)
+	}
+}
+
+// CheckProfileAllocs checks that no profile allocates for the instructions of a
+// text.
+func CheckProfileAllocs(t *testing.T, isa ISA, addr uint64, text []byte) {
+	t.Helper()
+	f := Func(isa, addr, text)
+	dst := make([]classify.Verdict, 0, len(f.Insts))
+	for name, p := range profiles(t, isa) {
+		if n := testing.AllocsPerRun(5, func() { dst = p.Func(dst[:0], f) }); n != 0 {
+			t.Errorf("%s: %v allocations for %d instructions", name, n, len(f.Insts))
+		}
+	}
+}
+
+// BenchmarkProfiles judges functions by each profile; the metric is the time per
+// instruction, without decoding.
+func BenchmarkProfiles(b *testing.B, isa ISA, funcs ...*classify.Func) {
+	insts := 0
+	for _, f := range funcs {
+		insts += len(f.Insts)
+	}
+	for _, name := range profileNames {
+		p := profiles(b, isa)[name]
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			var verdicts []classify.Verdict
+			for b.Loop() {
+				for _, f := range funcs {
+					verdicts = p.Func(verdicts[:0], f)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*insts), "ns/inst")
+		})
+	}
+}
+
+// CheckDecodeAllocs checks that decoding a text does not allocate.
+func CheckDecodeAllocs(t *testing.T, d decode.Decoder, text []byte) {
+	t.Helper()
+	step := uint8(d.Align())
+	var inst decode.Inst
+	if n := testing.AllocsPerRun(5, func() {
+		for off := 0; off < len(text); off += int(max(inst.Len, step)) {
+			_ = d.Decode(&inst, text[off:], 0x1000)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations in %d bytes of text", n, len(text))
+	}
+}
