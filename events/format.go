@@ -124,9 +124,10 @@ type Task struct {
 }
 
 // Line returns text as a line of trace without the state of interrupts (option
-// noirq-info): "<comm>-<pid> [cpu]  seconds: text"
-// [kernel/trace/trace_output.c, trace_print_context].
+// noirq-info): "<comm>-<pid> [cpu]  seconds: text". The time is rounded to the
+// nearest microsecond
+// [kernel/trace/trace_output.c, trace_print_context; trace.c, ns2usecs].
 func (t *Task) Line(text string) string {
-	us := t.Time.Microseconds()
+	us := t.Time.Round(time.Microsecond).Microseconds()
 	return fmt.Sprintf("%16s-%-7d [%03d]  %5d.%06d: %s", t.Comm, t.PID, t.CPU, us/1e6, us%1e6, text)
 }

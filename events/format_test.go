@@ -71,8 +71,8 @@ func TestLine(t *testing.T) {
 	if got := task.Line("myprobe: (x)"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	task = events.Task{Comm: "a-long-task-name", PID: 12345678, CPU: 12, Time: 70 * time.Millisecond}
-	want = "a-long-task-name-12345678 [012]      0.070000: x"
+	task = events.Task{Comm: "a-long-task-name", PID: 12345678, CPU: 12, Time: 70*time.Millisecond + 1500}
+	want = "a-long-task-name-12345678 [012]      0.070002: x"
 	if got := task.Line("x"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
