@@ -24,13 +24,13 @@ func ProgramHandler(p *rpn.Program, globals *rpn.Globals, log rpn.Log, done func
 // ArgValue is the value of a marker's argument at a hit, or why there is none.
 type ArgValue struct {
 	Value uint64 // extended by its sign, if it has one
-	Err   error
+	Err   error  // of the memory, or a *usdt.Error
 }
 
 // MarkerProbe is a probe on a static marker.
 type MarkerProbe struct {
 	Marker image.Marker
-	Args   []usdt.Arg
+	Args   []usdt.Arg // of those that cannot be understood, only the text
 
 	t      *Tracer
 	probe  *runtime.Probe
@@ -38,19 +38,20 @@ type MarkerProbe struct {
 }
 
 // Mark puts a probe on a static marker of the program: handler is called with
-// the values of its arguments, which are valid during the call. While it is
-// there, the marker's semaphore says that somebody listens. It returns a
-// *usdt.Error for arguments that cannot be parsed, a *runtime.RegisterError, or
-// an error of the memory that should hold the semaphore.
+// the values of its arguments, which are valid during the call. Arguments that
+// cannot be understood, as they name symbols that were stripped, have errors for
+// values. While the probe is there, the marker's semaphore says that somebody
+// listens. It returns a *runtime.RegisterError, or an error of the memory that
+// should hold the semaphore.
 func (t *Tracer) Mark(m image.Marker, handler func(c *runtime.Context, values []ArgValue)) (*MarkerProbe, error) {
-	args, err := usdt.Parse(t.isa, m.Args, t.image.SymbolAddress)
-	if err != nil {
-		return nil, err
-	}
-	p := &MarkerProbe{Marker: m, Args: args, t: t, values: make([]ArgValue, len(args))}
+	p := &MarkerProbe{Marker: m, t: t}
+	unclear := p.parse()
+	p.values = make([]ArgValue, len(p.Args))
 	p.probe = &runtime.Probe{Addr: m.Location, PreHandler: func(c *runtime.Context) bool {
-		for i := range args {
-			p.values[i].Value, p.values[i].Err = args[i].Eval(&c.Regs, c.Memory(), 0)
+		for i := range p.Args {
+			if p.values[i].Err = unclear[i]; p.values[i].Err == nil {
+				p.values[i].Value, p.values[i].Err = p.Args[i].Eval(&c.Regs, c.Memory(), 0)
+			}
 		}
 		handler(c, p.values)
 		return false
@@ -62,6 +63,19 @@ func (t *Tracer) Mark(m image.Marker, handler func(c *runtime.Context, values []
 		return nil, errors.Join(err, t.r.Unregister(p.probe))
 	}
 	return p, nil
+}
+
+// parse sets the arguments, and returns what is wrong with each.
+func (p *MarkerProbe) parse() (unclear []error) {
+	for _, text := range usdt.Split(p.Marker.Args) {
+		args, err := usdt.Parse(p.t.isa, text, p.t.image.SymbolAddress)
+		if err != nil {
+			args = []usdt.Arg{{Text: text}}
+		}
+		p.Args = append(p.Args, args...)
+		unclear = append(unclear, err)
+	}
+	return unclear
 }
 
 // Close takes the probe away.

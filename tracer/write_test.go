@@ -12,6 +12,7 @@ import (
 	"xol/image"
 	"xol/runtime"
 	"xol/tracer"
+	"xol/usdt"
 )
 
 // TestWriteText writes a whole file, as scripts do.
@@ -94,6 +95,33 @@ func TestData(t *testing.T) {
 			t.Errorf("an unknown variable: %v", err)
 		}
 	})
+}
+
+// TestMarkStripped has an argument of glibc's libc, which names a symbol that is
+// not in the symbol table, between two others.
+func TestMarkStripped(t *testing.T) {
+	tr := trace(t, "amd64", "2", tracer.Options{})
+	length, err := tr.p.Function("length")
+	if err != nil {
+		t.Fatal(err)
+	}
+	marker := image.Marker{Provider: "libc", Name: "memory_mallopt_mmap_max", Location: length.Entry, Args: "8@%rdi -4@72+mp_(%rip) 4@$7"}
+	var got []tracer.ArgValue
+	p, err := tr.Mark(marker, func(_ *runtime.Context, values []tracer.ArgValue) { got = slices.Clone(values) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.call(t, "length", textAddr)
+	var unclear *usdt.Error
+	if len(got) != 3 || got[0] != (tracer.ArgValue{Value: textAddr}) || got[2] != (tracer.ArgValue{Value: 7}) || !errors.As(got[1].Err, &unclear) {
+		t.Errorf("%+v", got)
+	}
+	if len(p.Args) != 3 || p.Args[1].Text != "-4@72+mp_(%rip)" {
+		t.Errorf("arguments %+v", p.Args)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestMarkWithoutSemaphore: a marker whose counter is in no memory gets no probe.
