@@ -4,12 +4,10 @@ package tracer_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 
 	"xol/arch"
-	"xol/guest"
 	"xol/image"
 	"xol/rpn"
 	"xol/runtime"
@@ -21,10 +19,6 @@ import (
 func TestProgram(t *testing.T) {
 	eachProgram(t, func(t *testing.T, name, level string) {
 		tr := trace(t, name, level, tracer.Options{})
-		isa, err := arch.ByName(name)
-		if err != nil {
-			t.Fatal(err)
-		}
 		program, err := rpn.Assemble(`
 			global calls
 			global first
@@ -36,7 +30,7 @@ func TestProgram(t *testing.T) {
 			arg 0
 			logstr "text" 5
 			exit
-		`, &rpn.Target{File: isa.Registers(), Convention: isa.Convention(), Order: isa.ByteOrder()})
+		`, &rpn.Target{File: tr.isa.Registers(), Convention: tr.isa.Convention(), Order: tr.isa.ByteOrder()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,42 +72,9 @@ func (l *logged) String(name string, text []byte, _ bool) {
 func TestMark(t *testing.T) {
 	for _, name := range arch.Names() {
 		t.Run(name, func(t *testing.T) {
-			isa, err := arch.ByName(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			m, err := guest.Open(guest.Options{ISA: isa})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer m.Close()
-			path := "../cmd/xol/testdata/markers-" + name + ".elf"
-			f, err := os.Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
-			p, err := m.Load(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			img, err := image.OpenFile(path, image.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer img.Close()
-			r, err := runtime.New(m, isa, runtime.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := r.Load("markers", img); err != nil {
-				t.Fatal(err)
-			}
-			tr, err := tracer.New(r, isa, img, tracer.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			markers, err := img.Markers()
+			l := load(t, name, "../cmd/xol/testdata/markers-"+name+".elf")
+			tr := l.tracer(t, tracer.Options{})
+			markers, err := l.img.Markers()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,21 +86,15 @@ func TestMark(t *testing.T) {
 			}
 			listeners := func() uint16 {
 				var b [2]byte
-				if err := m.Read(b[:], markers[i].Semaphore); err != nil {
+				if err := l.m.Read(b[:], markers[i].Semaphore); err != nil {
 					t.Fatal(err)
 				}
-				return isa.ByteOrder().Uint16(b[:])
+				return l.isa.ByteOrder().Uint16(b[:])
 			}
 			if n := listeners(); n != 1 {
 				t.Errorf("%d listen, want 1", n)
 			}
-			main, err := p.Function("main")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := r.Call(t.Context(), 0, main, 0x1234, ^uint64(4)); err != nil {
-				t.Fatal(err)
-			}
+			l.call(t, "main", 0x1234, ^uint64(4))
 			if len(got) < 2 || got[0] != (tracer.ArgValue{Value: 0x1234}) || got[1] != (tracer.ArgValue{Value: ^uint64(4)}) {
 				t.Errorf("%s: %+v, want 0x1234 and -5 first", markers[i].Args, got)
 			}
@@ -147,8 +102,9 @@ func TestMark(t *testing.T) {
 				t.Fatal(err)
 			}
 			got = nil
-			if _, err := r.Call(t.Context(), 0, main, 1, 2); err != nil || got != nil || listeners() != 0 {
-				t.Errorf("behind Close: %v, %v, %d listen", err, got, listeners())
+			l.call(t, "main", 1, 2)
+			if got != nil || listeners() != 0 {
+				t.Errorf("behind Close: %v, %d listen", got, listeners())
 			}
 		})
 	}

@@ -21,15 +21,16 @@ import (
 
 const textAddr = 0x6000_0000
 
-// traced is a program with a tracer, and what it wrote.
-type traced struct {
-	*tracer.Tracer
-	r     *runtime.Runtime
-	p     *guest.Program
-	lines []string
+// loaded is a program on a machine of its ISA, under a runtime.
+type loaded struct {
+	isa arch.ISA
+	m   *guest.Machine
+	p   *guest.Program
+	img *image.Image
+	r   *runtime.Runtime
 }
 
-func trace(t testing.TB, isaName, level string, opt tracer.Options) *traced {
+func load(t testing.TB, isaName, path string) *loaded {
 	t.Helper()
 	isa, err := arch.ByName(isaName)
 	if err != nil {
@@ -40,7 +41,6 @@ func trace(t testing.TB, isaName, level string, opt tracer.Options) *traced {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
-	path := fmt.Sprintf("../testdata/guest/%s-O%s", isaName, level)
 	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -62,31 +62,50 @@ func trace(t testing.TB, isaName, level string, opt tracer.Options) *traced {
 	if _, err := r.Load("guest", img); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(
-		m.Map(textAddr, guest.PageSize, runtime.PermRead|runtime.PermWrite),
-		m.Write(textAddr, []byte("hello, world\x00")),
-	); err != nil {
+	return &loaded{isa, m, p, img, r}
+}
+
+func (l *loaded) call(t testing.TB, name string, args ...uint64) uint64 {
+	t.Helper()
+	f, err := l.p.Function(name)
+	if err != nil {
 		t.Fatal(err)
 	}
-	tr := &traced{r: r, p: p}
-	opt.Line = func(line string) { tr.lines = append(tr.lines, line) }
-	if tr.Tracer, err = tracer.New(r, isa, img, opt); err != nil {
+	got, err := l.r.Call(t.Context(), 0, f, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func (l *loaded) tracer(t testing.TB, opt tracer.Options) *tracer.Tracer {
+	t.Helper()
+	tr, err := tracer.New(l.r, l.isa, l.img, opt)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return tr
 }
 
-func (tr *traced) call(t testing.TB, name string, args ...uint64) uint64 {
+// traced is a program with a tracer, and what it wrote.
+type traced struct {
+	*loaded
+	*tracer.Tracer
+	lines []string
+}
+
+func trace(t testing.TB, isa, level string, opt tracer.Options) *traced {
 	t.Helper()
-	f, err := tr.p.Function(name)
-	if err != nil {
+	tr := &traced{loaded: load(t, isa, fmt.Sprintf("../testdata/guest/%s-O%s", isa, level))}
+	if err := errors.Join(
+		tr.m.Map(textAddr, guest.PageSize, runtime.PermRead|runtime.PermWrite),
+		tr.m.Write(textAddr, []byte("hello, world\x00")),
+	); err != nil {
 		t.Fatal(err)
 	}
-	got, err := tr.r.Call(t.Context(), 0, f, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
+	opt.Line = func(line string) { tr.lines = append(tr.lines, line) }
+	tr.Tracer = tr.tracer(t, opt)
+	return tr
 }
 
 func eachProgram(t *testing.T, f func(t *testing.T, isa, level string)) {
