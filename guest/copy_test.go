@@ -3,12 +3,10 @@
 package guest
 
 import (
-	"errors"
 	"os"
 	"testing"
 
 	"xol/arch"
-	"xol/machine"
 	"xol/runtime"
 )
 
@@ -79,15 +77,5 @@ func TestLoadAtRefused(t *testing.T) {
 		if _, err := m.LoadAt(f, bias); err == nil {
 			t.Errorf("%s at %#x", path, bias)
 		}
-	}
-}
-
-func TestWatchNeedsExact(t *testing.T) {
-	m := open(t, Options{}, "amd64")
-	if err := m.Watch(0, []machine.Watch{{Addr: 0x1000, Len: 1, Kind: machine.WatchWrite}}); !errors.Is(err, ErrWatch) {
-		t.Error(err)
-	}
-	if err := m.Watch(0, nil); err != nil {
-		t.Error(err)
 	}
 }

@@ -12,18 +12,17 @@ import (
 	"xol/runtime"
 )
 
-// ErrWatch: accesses are watched only where instructions are counted one by one.
-var ErrWatch = errors.New("guest: watching accesses needs an exact machine")
-
 // watch is what stands in for the debug registers of a CPU, which the engine does
 // not have: the pages of watched data are kept from the engine, so that every
 // access to them stops it. The instruction is then executed by itself, and what
 // it accesses recorded. Where the ISA reports an access before it is made, it is
-// undone.
+// undone. Meanwhile the CPU's instructions are counted one by one (see
+// Options.Exact).
 type watch struct {
 	list  []machine.Watch
 	pages map[uint64]machine.WatchKind // watched accesses by page
 	unit  machine.WatchUnit
+	on    bool // there is something to watch
 
 	denied bool // the last fault is no fault of the program
 	open   bool // the pages are not kept from the engine at the moment
@@ -37,11 +36,8 @@ type watch struct {
 var _ runtime.Watcher = (*Machine)(nil)
 
 // Watch has a CPU report accesses to the watched data, in place of what it
-// watched before. It returns ErrWatch where the machine is not exact.
+// watched before.
 func (m *Machine) Watch(cpu int, list []machine.Watch) error {
-	if !m.opt.Exact && len(list) > 0 {
-		return ErrWatch
-	}
 	c := m.CPUs[cpu]
 	w := &c.watch
 	w.unit, w.list, w.pages = m.ISA.WatchUnit(), slices.Clone(list), map[uint64]machine.WatchKind{}
@@ -54,20 +50,20 @@ func (m *Machine) Watch(cpu int, list []machine.Watch) error {
 			return err
 		}
 	}
-	if len(list) > 0 {
-		if err := c.observe(); err != nil {
-			return err
-		}
+	if err := c.observe(len(list) > 0); err != nil {
+		return err
 	}
 	return c.engine.FlushTLB()
 }
 
-// observe has the engine show accesses, in all code.
-func (c *CPU) observe() error {
-	if c.engine.ObservesAccesses() {
+// observe has the engine show accesses and stop behind any instruction, in all code,
+// or no longer.
+func (c *CPU) observe(on bool) error {
+	if on == c.watch.on {
 		return nil
 	}
-	if err := c.engine.ObserveAccesses(); err != nil {
+	c.watch.on = on
+	if err := errors.Join(c.engine.ObserveAccesses(on), c.engine.CountEach(on || c.m.opt.Exact)); err != nil {
 		return err
 	}
 	for at, p := range c.m.memory.pages {

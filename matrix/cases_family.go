@@ -23,11 +23,11 @@ var familyCases = []lifeCase{
 	{name: "entry probe: a return probe is entered by a call", run: entryReturn, options: entryProbes},
 	{name: "entry probe: refused where others patch", run: entryRefused},
 
-	{name: "watchpoint: a store by a probed instruction", run: watchStore, exact: true, except: noAccess},
-	{name: "watchpoint: a load by a probed instruction", run: watchLoad, exact: true, except: noAccess},
-	{name: "watchpoint: a call in front of the access", run: watchBeside, exact: true},
-	{name: "watchpoint: slots are taken and relinquished", run: watchSlots, exact: true},
-	{name: "watchpoint: refused where the ISA cannot", run: watchRefused, exact: true},
+	{name: "watchpoint: a store by a probed instruction", run: watchStore, except: noAccess},
+	{name: "watchpoint: a load by a probed instruction", run: watchLoad, except: noAccess},
+	{name: "watchpoint: a call in front of the access", run: watchBeside},
+	{name: "watchpoint: slots are taken and relinquished", run: watchSlots},
+	{name: "watchpoint: refused where the ISA cannot", run: watchRefused},
 
 	{name: "uprobe: in processes before and after they start", run: uprobeProcesses, except: user},
 	{name: "uprobe: not in a process that is filtered out", run: uprobeFilter, except: user},

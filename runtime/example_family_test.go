@@ -18,7 +18,7 @@ import (
 func exampleMachine(isaName, path string, bias uint64) (*guest.Machine, *guest.Program, *image.Image) {
 	isa, err := arch.ByName(isaName)
 	check(err)
-	m, err := guest.Open(guest.Options{ISA: isa, Exact: true})
+	m, err := guest.Open(guest.Options{ISA: isa})
 	check(err)
 	file, err := os.Open(path)
 	check(err)

@@ -28,7 +28,7 @@ func eachProgram(t *testing.T, f func(t *testing.T, isa, level string)) {
 func TestWatchWrites(t *testing.T) {
 	const sum, times = bufferAddr + 0x100, 20
 	eachProgram(t, func(t *testing.T, isa, level string) {
-		p := open(t, isa, level, guest.Options{Exact: true}, runtime.Options{})
+		p := open(t, isa, level, guest.Options{}, runtime.Options{})
 		after := p.m.ISA.WatchUnit().After
 		if err := p.m.WriteWord(sum, 1000); err != nil {
 			t.Fatal(err)
@@ -96,7 +96,7 @@ func TestWatchBytes(t *testing.T) {
 // watchByte returns the instruction pointers of the reads of a byte.
 func watchByte(t *testing.T, isa, level string, at uint64, opt runtime.Options, probed bool) (ips []uint64) {
 	t.Helper()
-	p := open(t, isa, level, guest.Options{Exact: true}, opt)
+	p := open(t, isa, level, guest.Options{}, opt)
 	data := make([]byte, 200)
 	for i := range data {
 		data[i] = byte(i * 3)
@@ -135,7 +135,7 @@ func watchByte(t *testing.T, isa, level string, at uint64, opt runtime.Options, 
 // TestWatchPrograms has all functions run with their stack and buffers watched.
 func TestWatchPrograms(t *testing.T) {
 	eachProgram(t, func(t *testing.T, isa, level string) {
-		p := open(t, isa, level, guest.Options{Exact: true}, runtime.Options{})
+		p := open(t, isa, level, guest.Options{}, runtime.Options{})
 		sp := p.m.CPUs[0].Reg(p.m.File.SP)
 		var probes []*runtime.WatchProbe
 		conv := p.m.ISA.Convention()
@@ -160,7 +160,7 @@ func TestWatchCPUs(t *testing.T) {
 	const sum, times = bufferAddr + 0x100, 10
 	for _, isa := range arch.Names() {
 		t.Run(isa, func(t *testing.T) {
-			p := open(t, isa, "2", guest.Options{Exact: true, CPUs: 4, Turn: 7}, runtime.Options{})
+			p := open(t, isa, "2", guest.Options{CPUs: 4, Turn: 7}, runtime.Options{})
 			var hits [4]int
 			w := &runtime.WatchProbe{Addr: sum, Len: 4, Kind: machine.WatchWrite, CPUs: []int{1, 3, 1}}
 			w.Handler = func(c *runtime.WatchContext) { hits[c.CPU]++ }
@@ -194,7 +194,7 @@ func TestWatchCPUs(t *testing.T) {
 // TestWatchReturn watches the return address of a call on amd64: the access is
 // reported though the CPU runs no more behind it.
 func TestWatchReturn(t *testing.T) {
-	p := open(t, "amd64", "2", guest.Options{Exact: true}, runtime.Options{})
+	p := open(t, "amd64", "2", guest.Options{}, runtime.Options{})
 	conv := p.m.ISA.Convention()
 	slot := (p.m.CPUs[0].Reg(p.m.File.SP)-conv.RedZone-conv.Frame)&^15 - conv.Skew
 	w := &runtime.WatchProbe{Addr: slot, Len: 8, Kind: machine.WatchAccess}
@@ -220,7 +220,7 @@ func TestWatchSlots(t *testing.T) {
 	want := map[string]int{"amd64": 4, "arm64": 4, "ppc64": 2, "ppc64le": 2}
 	for _, isa := range arch.Names() {
 		t.Run(isa, func(t *testing.T) {
-			p := open(t, isa, "2", guest.Options{Exact: true, CPUs: 2}, runtime.Options{})
+			p := open(t, isa, "2", guest.Options{CPUs: 2}, runtime.Options{})
 			var log []string
 			probe := func(i, priority int) *runtime.WatchProbe {
 				return &runtime.WatchProbe{
@@ -270,7 +270,7 @@ func TestWatchSlots(t *testing.T) {
 }
 
 func TestWatchRefused(t *testing.T) {
-	p := open(t, "amd64", "2", guest.Options{Exact: true}, runtime.Options{})
+	p := open(t, "amd64", "2", guest.Options{}, runtime.Options{})
 	for name, w := range map[string]*runtime.WatchProbe{
 		"no kind":     {Addr: bufferAddr, Len: 8},
 		"no bytes":    {Addr: bufferAddr, Kind: machine.WatchWrite},
@@ -282,10 +282,5 @@ func TestWatchRefused(t *testing.T) {
 		if err := p.RegisterWatch(w); !errors.As(err, &refused) || !errors.Is(err, classify.EINVAL) {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-	fast := open(t, "amd64", "2", guest.Options{}, runtime.Options{})
-	err := fast.RegisterWatch(&runtime.WatchProbe{Addr: bufferAddr, Len: 8, Kind: machine.WatchWrite})
-	if !errors.Is(err, guest.ErrWatch) {
-		t.Errorf("a machine that is not exact: %v", err)
 	}
 }

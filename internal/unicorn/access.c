@@ -17,7 +17,14 @@ static void on_access(uc_engine *uc, uc_mem_type type, uint64_t address, int siz
 		uc_mem_read(uc, address, r->old, size);
 }
 
-uc_err xol_accesses_open(uc_engine *uc, struct xol_accesses *a)
+uc_err xol_accesses_observe(uc_engine *uc, struct xol_accesses *a, bool on)
 {
+	uc_hook hook = a->hook;
+
+	if (on == (hook != 0))
+		return UC_ERR_OK;
+	a->hook = 0;
+	if (!on)
+		return uc_hook_del(uc, hook);
 	return uc_hook_add(uc, &a->hook, UC_HOOK_MEM_READ | UC_HOOK_MEM_WRITE, (void *)on_access, a, 1, 0);
 }

@@ -25,23 +25,17 @@ type MemoryAccess struct {
 var ErrAccesses = errors.New("unicorn: an instruction accesses too much memory")
 
 // ObserveAccesses has accesses to memory shown to RecordAccesses, by code that is
-// translated from now on, which costs time at each. What has been translated is
-// for the caller to remove.
-func (e *Engine) ObserveAccesses() error {
-	if e.accesses != nil {
-		return nil
+// translated from now on, which costs time at each, or no longer. What has been
+// translated is for the caller to remove.
+func (e *Engine) ObserveAccesses(on bool) error {
+	if e.accesses == nil {
+		e.accesses = (*C.struct_xol_accesses)(C.calloc(1, C.sizeof_struct_xol_accesses))
 	}
-	a := (*C.struct_xol_accesses)(C.calloc(1, C.sizeof_struct_xol_accesses))
-	if err := C.xol_accesses_open(e.uc, a); err != 0 {
-		C.free(unsafe.Pointer(a))
+	if err := C.xol_accesses_observe(e.uc, e.accesses, C.bool(on)); err != 0 {
 		return Error(err)
 	}
-	e.accesses = a
 	return nil
 }
-
-// ObservesAccesses reports whether they are.
-func (e *Engine) ObservesAccesses() bool { return e.accesses != nil }
 
 // RecordAccesses starts a new record, or ends it.
 func (e *Engine) RecordAccesses(on bool) {

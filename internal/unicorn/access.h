@@ -24,6 +24,7 @@ struct xol_accesses {
 	struct xol_access list[XOL_ACCESS_ROOM];
 };
 
-uc_err xol_accesses_open(uc_engine *uc, struct xol_accesses *a);
+// Has code that is translated from now on show its accesses, or not.
+uc_err xol_accesses_observe(uc_engine *uc, struct xol_accesses *a, bool on);
 
 #endif

@@ -173,11 +173,6 @@ static struct xol_page *enter(uc_engine *uc, struct xol_watch *w, uint64_t addre
 	return NULL;
 }
 
-static void on_block(uc_engine *uc, uint64_t address, uint32_t size, void *data)
-{
-	enter(uc, data, address, size);
-}
-
 static void call(uc_engine *uc, struct xol_watch *w, uint64_t address)
 {
 	if (address - w->stop->gates < w->stop->gates_size)
@@ -185,13 +180,13 @@ static void call(uc_engine *uc, struct xol_watch *w, uint64_t address)
 }
 
 // Where instructions are not counted one by one, a block counts when it starts.
-static void on_block_counted(uc_engine *uc, uint64_t address, uint32_t size, void *data)
+static void on_block(uc_engine *uc, uint64_t address, uint32_t size, void *data)
 {
 	struct xol_watch *w = data;
 	struct xol_page *p = enter(uc, w, address, size);
 	uint64_t n;
 
-	if (!p)
+	if (!p || w->each)
 		return;
 	n = p->blocks[offset(w, address)].instructions;
 	if (w->budget == 0) {
@@ -244,10 +239,9 @@ static void on_refused(uc_engine *uc, uint64_t address, uint32_t size, void *dat
 		stop_at(uc, w, XOL_STOP_REFUSED, address, size);
 }
 
-uc_err xol_watch_open(uc_engine *uc, struct xol_watch *w, bool every_instruction)
+uc_err xol_watch_open(uc_engine *uc, struct xol_watch *w)
 {
 	uc_hook hook;
-	uc_err err;
 
 	w->shift = __builtin_ctz(w->align);
 	w->bits = 6;
@@ -255,11 +249,19 @@ uc_err xol_watch_open(uc_engine *uc, struct xol_watch *w, bool every_instruction
 	w->transfers = calloc(w->room, sizeof(*w->transfers));
 	if (!w->pages || !w->transfers)
 		return UC_ERR_NOMEM;
-	if (!every_instruction)
-		return uc_hook_add(uc, &hook, UC_HOOK_BLOCK, (void *)on_block_counted, w, 1, 0);
-	err = uc_hook_add(uc, &hook, UC_HOOK_BLOCK, (void *)on_block, w, 1, 0);
+	return uc_hook_add(uc, &hook, UC_HOOK_BLOCK, (void *)on_block, w, 1, 0);
+}
+
+uc_err xol_watch_each(uc_engine *uc, struct xol_watch *w, bool on)
+{
+	uc_err err;
+
+	if (w->each == on)
+		return UC_ERR_OK;
+	err = on ? uc_hook_add(uc, &w->counting, UC_HOOK_CODE, (void *)on_code, w, 1, 0)
+		 : uc_hook_del(uc, w->counting);
 	if (!err)
-		err = uc_hook_add(uc, &hook, UC_HOOK_CODE, (void *)on_code, w, 1, 0);
+		w->each = on;
 	return err;
 }
 

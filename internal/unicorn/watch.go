@@ -30,7 +30,17 @@ func (e *Engine) Watch(align int, everyInstruction bool) error {
 	w := (*C.struct_xol_watch)(C.calloc(1, C.sizeof_struct_xol_watch))
 	e.watch, e.refused = w, map[uint64]C.uc_hook{}
 	w.stop, w.align, w.room = e.stop, C.uint32_t(align), transferRoom
-	if err := C.xol_watch_open(e.uc, w, C.bool(everyInstruction)); err != 0 {
+	if err := C.xol_watch_open(e.uc, w); err != 0 {
+		return Error(err)
+	}
+	return e.CountEach(everyInstruction)
+}
+
+// CountEach has Go count instructions one by one, or those of a block at once, in
+// code that is translated from now on. What has been translated is for the caller to
+// remove.
+func (e *Engine) CountEach(on bool) error {
+	if err := C.xol_watch_each(e.uc, e.watch, C.bool(on)); err != 0 {
 		return Error(err)
 	}
 	return nil

@@ -16,6 +16,8 @@ struct xol_transfer {
 struct xol_watch {
 	struct xol_stop *stop;
 	bool off; // the code that runs is the host's own
+	bool each; // instructions are counted one by one
+	uc_hook counting; // the hook that does it
 	uint32_t align, shift; // of instructions: align is 1 << shift
 
 	uint64_t budget; // instructions that may still start
@@ -32,7 +34,12 @@ struct xol_watch {
 	size_t count, room;
 };
 
-uc_err xol_watch_open(uc_engine *uc, struct xol_watch *w, bool every_instruction);
+uc_err xol_watch_open(uc_engine *uc, struct xol_watch *w);
+
+// Has instructions counted one by one, or by blocks, in code that is translated from
+// now on.
+uc_err xol_watch_each(uc_engine *uc, struct xol_watch *w, bool on);
+
 void xol_watch_close(struct xol_watch *w);
 
 // Notes that the block at address may run, size bytes long as the engine has it.
