@@ -14,6 +14,7 @@ import (
 	"xol/arch/arm64"
 	"xol/decode"
 	"xol/image"
+	"xol/internal/archtest"
 	"xol/internal/emulator"
 	"xol/machine"
 	"xol/relocate"
@@ -52,13 +53,7 @@ func armCode(words ...uint32) (code []byte) {
 
 func armInsts(t testing.TB, addr uint64, words ...uint32) []decode.Inst {
 	t.Helper()
-	insts := decode.Sweep(arm64.ISA{}, nil, armCode(words...), addr)
-	for i := range insts {
-		if insts[i].Has(decode.Invalid) {
-			t.Fatalf("%08x is no instruction", words[i])
-		}
-	}
-	return insts
+	return archtest.Sweep(t, arm64.ISA{}, armCode(words...), addr)
 }
 
 func armOptions(target armTarget, reach relocate.Reach) verify.Options {
@@ -72,27 +67,8 @@ func armOptions(target armTarget, reach relocate.Reach) verify.Options {
 func armVerify(t *testing.T, target armTarget, reach relocate.Reach, words ...uint32) *verify.Report {
 	t.Helper()
 	insts := armInsts(t, 0x40_1000, words...)
-	var r *verify.Report
-	var err error
-	if len(insts) == 1 {
-		r, err = verify.Instructions(context.Background(), insts, armOptions(target, reach))
-	} else {
-		r, err = verify.Regions(context.Background(), [][]decode.Inst{insts}, armOptions(target, reach))
-	}
-	if err != nil {
-		t.Fatalf("%08x: %v", words, err)
-	}
-	return r
+	return run(t, insts, len(insts) > 1, armOptions(target, reach))
 }
-
-func reportARM(t *testing.T, r *verify.Report) {
-	t.Helper()
-	for _, d := range r.Examples {
-		t.Errorf("%x at %#x, moved to %#x as %x: %q", d.Inst.Bytes(), d.Inst.Addr, d.To, d.Moved, d.What)
-	}
-}
-
-var reaches = map[string]relocate.Reach{"near": relocate.Near, "far": relocate.Far}
 
 // The instructions that other relocators move wrongly, and the words that a
 // mere copy of moves wrongly, too.
@@ -155,7 +131,7 @@ func TestARM64Moved(t *testing.T) {
 				if r.Executed != 1 {
 					t.Errorf("skipped: %v", r.Skipped)
 				}
-				reportARM(t, r)
+				report(t, arm64.ISA{}, r)
 			})
 		}
 	}
@@ -246,7 +222,7 @@ func TestARM64WithDeadRegister(t *testing.T) {
 		if r.Executed != 1 {
 			t.Errorf("%08x: %v", word, r.Skipped)
 		}
-		reportARM(t, r)
+		report(t, arm64.ISA{}, r)
 	}
 }
 
@@ -265,7 +241,7 @@ func TestARM64SavedRegister(t *testing.T) {
 		if r.Executed != 1 {
 			t.Errorf("%08x: %v", word, r.Skipped)
 		}
-		reportARM(t, r)
+		report(t, arm64.ISA{}, r)
 	}
 	if used != len(words) {
 		t.Errorf("%d of %d save a register", used, len(words))
@@ -288,14 +264,14 @@ func TestARM64Random(t *testing.T) {
 		}
 	}
 	for name, reach := range reaches {
-		report, err := verify.Instructions(context.Background(), insts, armOptions(armTarget{}, reach))
+		result, err := verify.Instructions(context.Background(), insts, armOptions(armTarget{}, reach))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if report.Executed < len(insts)*98/100 {
-			t.Errorf("%s: %d of %d executed, skipped %v", name, report.Executed, len(insts), report.Skipped)
+		if result.Executed < len(insts)*98/100 {
+			t.Errorf("%s: %d of %d executed, skipped %v", name, result.Executed, len(insts), result.Skipped)
 		}
-		reportARM(t, report)
+		report(t, arm64.ISA{}, result)
 	}
 }
 
@@ -322,6 +298,6 @@ func TestARM64File(t *testing.T) {
 		if r.Executed < r.Distinct*98/100 || r.Distinct != opt.Sample {
 			t.Errorf("%s: %d of %d executed, skipped %v", name, r.Executed, r.Distinct, r.Skipped)
 		}
-		reportARM(t, r)
+		report(t, arm64.ISA{}, r)
 	}
 }

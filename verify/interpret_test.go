@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -186,17 +185,15 @@ func branches(t *testing.T, isa decode.Decoder, path string, column int) (insts 
 	return insts
 }
 
-// compareLists compares the instructions of lists: samples, and complete ones
-// where they are there.
-func (p *interpretation) compareLists(t *testing.T, column int, lists ...string) {
-	for _, path := range lists {
-		t.Run(path, func(t *testing.T) {
-			if _, err := os.Stat(path); err != nil {
-				t.Skip("the complete list is not here")
-			}
-			p.compare(t, branches(t, p.isa, path, column))
-		})
+// compareLists compares the instructions of samples, and those of a complete
+// list where it is there.
+func (p *interpretation) compareLists(t *testing.T, column int, complete string, samples ...string) {
+	for _, path := range samples {
+		t.Run(path, func(t *testing.T) { p.compare(t, branches(t, p.isa, path, column)) })
 	}
+	t.Run("all of "+complete, func(t *testing.T) {
+		p.compare(t, branches(t, p.isa, refdata.Full(t, "decode", complete), column))
+	})
 }
 
 // compareRandom compares n random instructions of control flow, or PC-relative
@@ -214,10 +211,8 @@ func (p *interpretation) compareRandom(t *testing.T, n int, draw func(r *rand.Ra
 	p.compare(t, insts)
 }
 
-var (
-	sampleOf   = func(isa, list string) string { return filepath.Join("..", "arch", isa, "testdata", list) }
-	completeOf = func(list string) string { return filepath.Join("..", "..", "shared", "decode", list) }
-)
+// sampleOf returns the path of a list in the test data of an ISA's package.
+func sampleOf(isa, list string) string { return filepath.Join("..", "arch", isa, "testdata", list) }
 
 // mistaken is an interpreter that does something wrong besides.
 type mistaken struct {

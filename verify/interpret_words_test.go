@@ -49,7 +49,7 @@ var ppc64Branches = []pattern{
 
 func TestInterpretARM64(t *testing.T) {
 	p := &interpretation{isa: arm64.ISA{}, open: openEmulator, states: 10}
-	p.compareLists(t, 1, sampleOf("arm64", "arm64-real.tsv.gz"), completeOf("arm64-real.tsv.gz"))
+	p.compareLists(t, 1, "arm64-real.tsv.gz", sampleOf("arm64", "arm64-real.tsv.gz"))
 	t.Run("random", func(t *testing.T) { p.compareRandom(t, 4000, wordsOf(binary.LittleEndian, arm64Branches)) })
 }
 
@@ -61,7 +61,7 @@ func TestInterpretPPC64(t *testing.T) {
 		t.Run(c.isa.Name(), func(t *testing.T) {
 			p := &interpretation{isa: c.isa, open: openEmulator, states: 10}
 			list := c.isa.Name() + "-real.tsv.gz"
-			p.compareLists(t, 1, sampleOf("ppc64", list), completeOf(list))
+			p.compareLists(t, 1, list, sampleOf("ppc64", list))
 			t.Run("random", func(t *testing.T) { p.compareRandom(t, 4000, wordsOf(c.order, ppc64Branches)) })
 		})
 	}

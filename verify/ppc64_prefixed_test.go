@@ -35,14 +35,15 @@ func prefixedInsts(t *testing.T, isa ppc64.ISA) (insts []decode.Inst) {
 // TestPPC64Prefixed verifies what the engine does not know by itself.
 func TestPPC64Prefixed(t *testing.T) {
 	for _, library := range ppc64Libraries {
-		for name, reach := range ppc64Reaches {
+		for name, reach := range reaches {
 			t.Run(library.isa.Name()+" "+name, func(t *testing.T) {
 				opt := ppc64Options(t, library.isa, reach)
 				r, err := verify.Instructions(context.Background(), prefixedInsts(t, library.isa), opt)
 				if err != nil {
 					t.Fatal(err)
 				}
-				ppc64Report(t, library.isa, r)
+				report(t, library.isa, r)
+				t.Log(summary(r))
 				if r.Executed < 15 || r.Executed != r.Distinct {
 					t.Errorf("%d of %d executed; skipped: %v", r.Executed, r.Distinct, r.Skipped)
 				}

@@ -1,12 +1,7 @@
 package verify_test
 
 import (
-	"compress/gzip"
 	"context"
-	"io"
-	"math/rand/v2"
-	"os"
-	"strings"
 	"testing"
 
 	"xol/arch/ppc64"
@@ -28,20 +23,7 @@ var ppc64Libraries = []struct {
 // ppc64Text returns the instructions of one piece.
 func ppc64Text(t *testing.T, isa ppc64.ISA, addr uint64) []decode.Inst {
 	t.Helper()
-	f, err := os.Open("testdata/libc." + isa.Name() + ".gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return decode.Sweep(isa, nil, text, addr)
+	return decode.Sweep(isa, nil, testText(t, "libc."+isa.Name()+".gz"), addr)
 }
 
 // ppc64Options chooses the emulator, or skips the test where there is none.
@@ -61,11 +43,9 @@ func ppc64Options(t *testing.T, isa ppc64.ISA, reach relocate.Reach) verify.Opti
 	return verify.Options{Target: isa, Engines: open, Reach: reach, Workers: 2, States: 8}
 }
 
-var ppc64Reaches = map[string]relocate.Reach{"near": relocate.Near, "far": relocate.Far}
-
 func TestPPC64Instructions(t *testing.T) {
 	for _, library := range ppc64Libraries {
-		for name, reach := range ppc64Reaches {
+		for name, reach := range reaches {
 			t.Run(library.isa.Name()+" "+name, func(t *testing.T) {
 				opt := ppc64Options(t, library.isa, reach)
 				seen := map[string]bool{}
@@ -80,7 +60,8 @@ func TestPPC64Instructions(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				ppc64Report(t, library.isa, r)
+				report(t, library.isa, r)
+				t.Log(summary(r))
 				if r.Executed*100 < r.Distinct*98 {
 					t.Errorf("%d of %d executed; skipped: %v", r.Executed, r.Distinct, r.Skipped)
 				}
@@ -91,48 +72,22 @@ func TestPPC64Instructions(t *testing.T) {
 
 func TestPPC64Regions(t *testing.T) {
 	for _, library := range ppc64Libraries {
-		for name, reach := range ppc64Reaches {
+		for name, reach := range reaches {
 			t.Run(library.isa.Name()+" "+name, func(t *testing.T) {
 				opt := ppc64Options(t, library.isa, reach)
 				insts := ppc64Text(t, library.isa, library.addr)
-				r, err := verify.Regions(context.Background(), ppc64Runs(insts, 800), opt)
+				r, err := verify.Regions(context.Background(), randomRuns(insts, 800, 2, 5), opt)
 				if err != nil {
 					t.Fatal(err)
 				}
-				ppc64Report(t, library.isa, r)
+				report(t, library.isa, r)
+				t.Log(summary(r))
 				if r.Executed < 500 {
 					t.Errorf("%d of %d executed; skipped: %v", r.Executed, r.Distinct, r.Skipped)
 				}
 			})
 		}
 	}
-}
-
-// ppc64Runs draws n runs of up to 12 instructions.
-func ppc64Runs(insts []decode.Inst, n int) (runs [][]decode.Inst) {
-	r := rand.New(rand.NewPCG(5, 0))
-draw:
-	for len(runs) < n {
-		start := r.IntN(len(insts))
-		run := insts[start:min(start+2+r.IntN(11), len(insts))]
-		for i := range run {
-			if run[i].Has(decode.Invalid) {
-				continue draw
-			}
-		}
-		runs = append(runs, run)
-	}
-	return runs
-}
-
-func ppc64Report(t *testing.T, isa ppc64.ISA, r *verify.Report) {
-	t.Helper()
-	for i := range r.Examples {
-		d := &r.Examples[i]
-		t.Errorf("%x (%s) at %#x, moved to %#x: %x\n%s", d.Inst.Bytes(), isa.Text(&d.Inst, nil), d.Inst.Addr, d.To, d.Moved,
-			strings.Join(d.What, "\n"))
-	}
-	t.Logf("%d of %d executed, %d states, %d differences; skipped: %v", r.Executed, r.Distinct, r.States, r.Differences, r.Skipped)
 }
 
 // wrongPPC64 leaves one word out of moved code.

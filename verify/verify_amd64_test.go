@@ -4,20 +4,17 @@ package verify_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
-	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"xol/arch/amd64"
 	"xol/decode"
+	"xol/internal/archtest"
 	"xol/internal/nativecpu"
 	"xol/internal/refdata"
 	"xol/machine"
@@ -117,38 +114,7 @@ func decodeRun(t testing.TB, code string, addr uint64) []decode.Inst {
 	if err != nil {
 		t.Fatal(err)
 	}
-	insts := decode.Sweep(amd64.ISA{}, nil, raw, addr)
-	for i := range insts {
-		if insts[i].Has(decode.Invalid) {
-			t.Fatalf("%s: not an instruction at +%#x", code, insts[i].Addr-addr)
-		}
-	}
-	return insts
-}
-
-// run verifies one instruction in a slot, or a run as a region.
-func run(t testing.TB, insts []decode.Inst, region bool, opt verify.Options) *verify.Report {
-	t.Helper()
-	var r *verify.Report
-	var err error
-	if region {
-		r, err = verify.Regions(context.Background(), [][]decode.Inst{insts}, opt)
-	} else {
-		r, err = verify.Instructions(context.Background(), insts, opt)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
-func report(t testing.TB, r *verify.Report) {
-	t.Helper()
-	for i := range r.Examples {
-		d := &r.Examples[i]
-		t.Errorf("%x (%s) at %#x, moved to %#x: %x\n%s", d.Inst.Bytes(), amd64.ISA{}.Text(&d.Inst, nil), d.Inst.Addr, d.To, d.Moved,
-			strings.Join(d.What, "\n"))
-	}
+	return archtest.Sweep(t, amd64.ISA{}, raw, addr)
 }
 
 func dead(regs ...int) func(*relocate.Options) {
@@ -315,7 +281,7 @@ func TestKnownFailures(t *testing.T) {
 					r := run(t, insts, c.region, verify.Options{
 						Target: target{options: c.options}, Engines: only(open), Reach: reach, States: 100, Seed: 11,
 					})
-					report(t, r)
+					report(t, amd64.ISA{}, r)
 					if r.Executed == 0 {
 						checkSkipped(t, engine, r.Skipped[0].Class)
 					}
@@ -421,7 +387,7 @@ func TestBrokenRelocatorsAreCaught(t *testing.T) {
 			opt := verify.Options{Engines: both(t), Reach: c.reach, States: 200, Seed: 5}
 			opt.Target = target{}
 			right := run(t, insts, c.region, opt)
-			report(t, right)
+			report(t, amd64.ISA{}, right)
 			if right.Executed == 0 {
 				t.Skip(right.Skipped)
 			}
@@ -436,57 +402,23 @@ func TestBrokenRelocatorsAreCaught(t *testing.T) {
 // bashText is a piece of the text of Debian 12's bash, and its address.
 const bashAddr = 0x5df20
 
-func bashText(t testing.TB) []byte {
-	t.Helper()
-	f, err := os.Open("testdata/bash.amd64.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
-// randomRuns draws n runs of 1 to 12 instructions.
-func randomRuns(insts []decode.Inst, n int, seed uint64) [][]decode.Inst {
-	r := rand.New(rand.NewPCG(seed, 0))
-	var runs [][]decode.Inst
-	for len(runs) < n {
-		start := r.IntN(len(insts))
-		run := insts[start:min(start+1+r.IntN(12), len(insts))]
-		valid := true
-		for i := range run {
-			valid = valid && !run[i].Has(decode.Invalid)
-		}
-		if valid {
-			runs = append(runs, run)
-		}
-	}
-	return runs
-}
+func bashText(t testing.TB) []byte { return testText(t, "bash.amd64.gz") }
 
 func TestRegions(t *testing.T) {
 	insts := decode.Sweep(amd64.ISA{}, nil, bashText(t), bashAddr)
-	for name, reach := range map[string]relocate.Reach{"near": relocate.Near, "far": relocate.Far} {
+	for name, reach := range reaches {
 		t.Run(name, func(t *testing.T) {
-			r, err := verify.Regions(context.Background(), randomRuns(insts, 1500, 3), verify.Options{
+			r, err := verify.Regions(context.Background(), randomRuns(insts, 1500, 1, 3), verify.Options{
 				Target: amd64.ISA{}, Engines: both(t), Reach: reach, Workers: 2,
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			report(t, r)
+			report(t, amd64.ISA{}, r)
 			if r.Executed < r.Distinct*9/10 {
 				t.Errorf("only %d of %d executed", r.Executed, r.Distinct)
 			}
-			t.Logf("%d of %d regions, %d states; skipped: %v", r.Executed, r.Distinct, r.States, r.Skipped)
+			t.Log(summary(r))
 		})
 	}
 }
@@ -523,28 +455,24 @@ func referenceInstructions(t testing.TB, path string) []decode.Inst {
 
 func TestReferenceInstructions(t *testing.T) {
 	for _, list := range []string{"text-legacy.tsv.gz", "text-vector.tsv.gz", "relocate-operands.tsv.gz"} {
-		t.Run(list, func(t *testing.T) { verifyList(t, filepath.Join("..", "arch", "amd64", "testdata", list), 6) })
+		t.Run(list, func(t *testing.T) { verifyList(t, sampleOf("amd64", list), 6) })
 	}
 	t.Run("all real ones", func(t *testing.T) {
-		path := filepath.Join("..", "..", "shared", "decode", "amd64-real.tsv.gz")
-		if _, err := os.Stat(path); err != nil {
-			t.Skip("the complete list is not here")
-		}
-		verifyList(t, path, 2)
+		verifyList(t, refdata.Full(t, "decode", "amd64-real.tsv.gz"), 2)
 	})
 }
 
 func verifyList(t *testing.T, path string, states int) {
 	insts := referenceInstructions(t, path)
-	for name, reach := range map[string]relocate.Reach{"near": relocate.Near, "far": relocate.Far} {
+	for name, reach := range reaches {
 		r, err := verify.Instructions(context.Background(), insts, verify.Options{
 			Target: amd64.ISA{}, Engines: both(t), Reach: reach, States: states, Workers: 2,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		report(t, r)
-		t.Logf("%s: %d of %d executed; skipped: %v", name, r.Executed, r.Distinct, r.Skipped)
+		report(t, amd64.ISA{}, r)
+		t.Logf("%s: %s", name, summary(r))
 	}
 }
 
@@ -618,8 +546,8 @@ func TestRandomInstructions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			report(t, r)
-			t.Logf("%s, reach %d: %d of %d executed; skipped: %v", name, reach, r.Executed, r.Distinct, r.Skipped)
+			report(t, amd64.ISA{}, r)
+			t.Logf("%s, reach %d: %s", name, reach, summary(r))
 		}
 	}
 }

@@ -30,13 +30,7 @@ func sweepWords(t testing.TB, addr uint64, words ...uint32) []decode.Inst {
 	for _, w := range words {
 		code = put(code, w)
 	}
-	insts := decode.Sweep(ISA{}, nil, code, addr)
-	for i := range insts {
-		if insts[i].Has(decode.Invalid) {
-			t.Fatalf("%08x is no instruction", words[i])
-		}
-	}
-	return insts
+	return archtest.Sweep(t, ISA{}, code, addr)
 }
 
 // textOf is moved code in GNU syntax, with single spaces.

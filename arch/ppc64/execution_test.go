@@ -131,13 +131,13 @@ func (x *executions) add(t *testing.T, page int, c *moveCase) {
 	from, data := caseHome+offset+caseOriginal, caseHome+offset+caseData
 	code := c.code(x.isa)
 	copy(x.at(from), code)
-	insts := sweepAll(t, x.isa, code, from)
+	insts := archtest.Sweep(t, x.isa, code, from)
 	next := from + uint64(len(code))
 	original := x.runAll(from, data)
 
 	to := caseHome + offset + caseCopy + c.to
 	copy(x.at(to), code)
-	if !c.same && !crosses(sweepAll(t, x.isa, code, to)) {
+	if !c.same && !crosses(archtest.Sweep(t, x.isa, code, to)) {
 		x.pairs = append(x.pairs, executionPair{name: c.name, isCopy: true, first: original,
 			second: x.runAll(to, data), end: to + uint64(len(code)), next: next})
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"xol/decode"
+	"xol/internal/archtest"
 	"xol/relocate"
 )
 
@@ -20,7 +21,7 @@ type MoveCase struct {
 // MoveCases returns the rows of one byte order, decoded at an address.
 func MoveCases(t testing.TB, isa ISA, at uint64) (cases []MoveCase) {
 	for _, c := range moveCases(t) {
-		cases = append(cases, MoveCase{c.name, sweepAll(t, isa, c.code(isa), at), c.opt, c.to, c.refused != "", c.same})
+		cases = append(cases, MoveCase{c.name, archtest.Sweep(t, isa, c.code(isa), at), c.opt, c.to, c.refused != "", c.same})
 	}
 	return cases
 }

@@ -111,18 +111,6 @@ func (c *moveCase) code(isa ISA) (code []byte) {
 	return code
 }
 
-// sweepAll decodes code, all of which must be instructions.
-func sweepAll(t testing.TB, isa ISA, code []byte, addr uint64) []decode.Inst {
-	t.Helper()
-	insts := decode.Sweep(isa, nil, code, addr)
-	for i := range insts {
-		if insts[i].Has(decode.Invalid) {
-			t.Fatalf("%x is no instruction", insts[i].Bytes())
-		}
-	}
-	return insts
-}
-
 // Where these tests' instructions stand, and where they go.
 const (
 	moveFrom = 0x10_0001_0000
@@ -132,7 +120,7 @@ const (
 
 func (a ISA) one(t testing.TB, word uint64) []decode.Inst {
 	t.Helper()
-	return sweepAll(t, a, a.bytesOf(word), moveFrom)
+	return archtest.Sweep(t, a, a.bytesOf(word), moveFrom)
 }
 
 func TestMoveErrors(t *testing.T) {
@@ -151,8 +139,8 @@ func TestMoveErrors(t *testing.T) {
 	var isa ISA
 	gap := append(isa.one(t, addi), isa.one(t, addi)...)
 	gap[1].Addr += 8
-	two := sweepAll(t, isa, bytes.Repeat(isa.bytesOf(addi), 2), moveFrom)
-	into := sweepAll(t, isa, append(isa.bytesOf(0x4800000c), append(isa.bytesOf(pld), isa.bytesOf(pld)...)...), moveFrom)
+	two := archtest.Sweep(t, isa, bytes.Repeat(isa.bytesOf(addi), 2), moveFrom)
+	into := archtest.Sweep(t, isa, append(isa.bytesOf(0x4800000c), append(isa.bytesOf(pld), isa.bytesOf(pld)...)...), moveFrom)
 	into[0] = isa.one(t, 0x48000008)[0]
 	region := relocate.Options{Form: relocate.Region}
 	for _, c := range []struct {
@@ -313,7 +301,7 @@ func TestLinuxSlot(t *testing.T) {
 // An absolute branch into the region stays in it, too.
 func TestAbsoluteBranchInside(t *testing.T) {
 	for _, isa := range byteOrders {
-		insts := sweepAll(t, isa, append(isa.bytesOf(0x38630001), isa.bytesOf(0x48001002)...), 0x1000) // ba 0x1000
+		insts := archtest.Sweep(t, isa, append(isa.bytesOf(0x38630001), isa.bytesOf(0x48001002)...), 0x1000) // ba 0x1000
 		var p relocate.Plan
 		code := make([]byte, 64)
 		n, err := move(isa, code, &p, insts, relocate.Options{Form: relocate.Region, Back: relocate.BackNone}, moveFar)
@@ -474,7 +462,7 @@ func BenchmarkRelocate(b *testing.B) {
 func TestRelocateDoesNotAllocate(t *testing.T) {
 	for _, c := range moveCases(t) {
 		for _, isa := range byteOrders {
-			insts := sweepAll(t, isa, c.code(isa), moveFrom)
+			insts := archtest.Sweep(t, isa, c.code(isa), moveFrom)
 			var p relocate.Plan
 			var dst [512]byte
 			for _, to := range []uint64{moveNear, moveFar} {

@@ -52,6 +52,19 @@ func Func(d decode.Decoder, addr uint64, code []byte) *classify.Func {
 	return &classify.Func{Name: "f", Addr: addr, Code: code, Insts: decode.Sweep(d, nil, code, addr)}
 }
 
+// Sweep decodes code, which stands at addr, all of which has to be
+// instructions.
+func Sweep(t testing.TB, d decode.Decoder, code []byte, addr uint64) []decode.Inst {
+	t.Helper()
+	insts := decode.Sweep(d, nil, code, addr)
+	for i := range insts {
+		if insts[i].Has(decode.Invalid) {
+			t.Fatalf("%x at %#x is no instruction", insts[i].Bytes(), insts[i].Addr)
+		}
+	}
+	return insts
+}
+
 // KernelText returns the functions of a list of kernel verdicts as one text.
 func KernelText(t testing.TB, path string) (text []byte) {
 	t.Helper()
