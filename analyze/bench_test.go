@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"testing"
@@ -16,14 +15,15 @@ import (
 	"xol/analyze"
 	"xol/classify"
 	"xol/image"
+	"xol/internal/refdata"
 )
 
 // BenchmarkKernel judges the whole amd64 kernel, on one CPU and on all. Its
 // instructions per second over those of one CPU are the speed-up.
 func BenchmarkKernel(b *testing.B) {
-	img, err := image.OpenFile(filepath.Join(shared, "kernels", "amd64.vmlinux.xz"), image.Options{})
+	img, err := image.OpenFile(refdata.Full(b, "kernels", "amd64.vmlinux.xz"), image.Options{})
 	if err != nil {
-		b.Skip(err)
+		b.Fatal(err)
 	}
 	defer img.Close()
 	cpus := []int{1}
@@ -55,7 +55,7 @@ func BenchmarkKernel(b *testing.B) {
 // without and with verdicts on jump optimization for every instruction, in turns.
 // The metrics are how many times as long it takes with them.
 func BenchmarkOptimize(b *testing.B) {
-	kernel := unpacked(b, filepath.Join(shared, "kernels", "amd64.vmlinux.xz"))
+	kernel := unpacked(b, refdata.Full(b, "kernels", "amd64.vmlinux.xz"))
 	for _, profile := range []string{classify.Linux612, classify.ISA} {
 		b.Run(profile, func(b *testing.B) {
 			var plain, full time.Duration
@@ -96,7 +96,7 @@ func timeJudging(b *testing.B, file []byte, opt analyze.Options) (sum analyze.Su
 func unpacked(b *testing.B, path string) []byte {
 	f, err := os.Open(path)
 	if err != nil {
-		b.Skip(err)
+		b.Fatal(err)
 	}
 	defer f.Close()
 	r, err := xz.NewReader(f)

@@ -3,26 +3,57 @@ package analyze_test
 import (
 	"bytes"
 	"encoding/hex"
-	"path/filepath"
 	"sort"
 	"strconv"
 	"testing"
 
 	"xol/analyze"
-	"xol/classify"
 	"xol/decode"
 	"xol/image"
+	"xol/internal/archtest"
 	"xol/internal/refdata"
 )
 
-// shared is where the real kernels and the full lists are, beside the project.
-var shared = filepath.Join("..", "..", "shared")
+// kernels are the kernels that the lists of verdicts were recorded on; hits
+// says whether the probes were hit.
+var kernels = []struct {
+	kernel string
+	hits   bool
+}{
+	{"amd64", true},
+	{"arm64", true},
+	{"ppc64el", false},
+}
 
-// kernels are the kernels that the lists of verdicts were recorded on.
-var kernels = []struct{ kernel, list string }{
-	{"amd64", "amd64"},
-	{"arm64", "arm64"},
-	{"ppc64el", "ppc64el"},
+// recordedKernel reads a list of verdicts and opens the file of the kernel that
+// it was recorded on.
+func recordedKernel(t *testing.T, kernel, list string) ([]refdata.KernelFunc, *analyze.Analysis) {
+	t.Helper()
+	funcs, err := refdata.KernelVerdicts(refdata.Full(t, "kernel-verdicts", list+".jsonl.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := image.OpenFile(refdata.Full(t, "kernels", kernel+".vmlinux.xz"), image.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { img.Close() })
+	a, err := analyze.New(img, analyze.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return funcs, a
+}
+
+// judgeRecorded judges what the file has where the kernel had kf.
+func judgeRecorded(t *testing.T, a *analyze.Analysis, kf *refdata.KernelFunc) (r *analyze.Result, ok bool) {
+	t.Helper()
+	f, ok := a.FunctionAt(uint64(kf.Addr))
+	if !ok || f.Addr != uint64(kf.Addr) || f.Size != kf.Size {
+		t.Errorf("%s: the file has %+v, the kernel %#x, %d bytes", kf.Sym, f, kf.Addr, kf.Size)
+		return nil, false
+	}
+	return a.Judge(f), true
 }
 
 // TestKernelFileGivesTheVerdictsOfTheRunningKernel compares what the kernel
@@ -32,36 +63,21 @@ func TestKernelFileGivesTheVerdictsOfTheRunningKernel(t *testing.T) {
 	for _, k := range kernels {
 		t.Run(k.kernel, func(t *testing.T) {
 			t.Parallel()
-			funcs, err := refdata.KernelVerdicts(filepath.Join(shared, "kernel-verdicts", k.list+".jsonl.gz"))
-			if err != nil {
-				t.Skip(err)
-			}
-			img, err := image.OpenFile(filepath.Join(shared, "kernels", k.kernel+".vmlinux.xz"), image.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer img.Close()
-			a, err := analyze.New(img, analyze.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			patches := readPatches(t, filepath.Join(shared, "kernels", k.kernel+".runtime.tsv.gz"))
-			var same, patched comparison
+			funcs, a := recordedKernel(t, k.kernel, k.kernel)
+			patches := readPatches(t, k.kernel)
+			same, patched := comparison{hits: k.hits}, comparison{hits: k.hits}
 			for i := range funcs {
 				kf := &funcs[i]
-				f, ok := a.FunctionAt(uint64(kf.Addr))
-				if !ok || f.Addr != uint64(kf.Addr) || f.Size != kf.Size {
-					t.Errorf("%s: the file has %+v, the kernel %#x, %d bytes", kf.Sym, f, kf.Addr, kf.Size)
-					continue
-				}
-				r := a.Judge(f)
-				if bytes.Equal(r.Code, kf.Text) {
+				r, ok := judgeRecorded(t, a, kf)
+				switch {
+				case !ok:
+				case bytes.Equal(r.Code, kf.Text):
 					same.compare(t, a, r, kf)
-					continue
+				default:
+					patches.apply(r.Code, r.Addr)
+					r.Insts = decode.Sweep(a.ISA, r.Insts[:0], r.Code, r.Addr)
+					patched.compare(t, a, r, kf)
 				}
-				patches.apply(r.Code, r.Addr)
-				r.Insts = decode.Sweep(a.ISA, r.Insts[:0], r.Code, r.Addr)
-				patched.compare(t, a, r, kf)
 			}
 			t.Logf("as in the file: %d functions, %d rows; patched: %d functions, %d rows",
 				same.funcs, same.rows, patched.funcs, patched.rows)
@@ -70,7 +86,10 @@ func TestKernelFileGivesTheVerdictsOfTheRunningKernel(t *testing.T) {
 }
 
 // comparison counts what was compared.
-type comparison struct{ funcs, rows int }
+type comparison struct {
+	hits        bool
+	funcs, rows int
+}
 
 func (c *comparison) compare(t *testing.T, a *analyze.Analysis, r *analyze.Result, kf *refdata.KernelFunc) {
 	c.funcs++
@@ -78,39 +97,10 @@ func (c *comparison) compare(t *testing.T, a *analyze.Analysis, r *analyze.Resul
 		row := &kf.Rows[i]
 		c.rows++
 		v := a.Profile.At(&r.Func, r.Addr+row.Off)
-		if what := differs(&v, row, r.Addr); what != "" {
-			rule := ""
-			if v.Rule != nil {
-				rule = v.Rule.ID
-			}
-			t.Errorf("%s+%#x: %s: %+v (%s), the kernel %+v", kf.Sym, row.Off, what, v, rule, row)
+		if what := row.Differs(&v, r.Addr, c.hits); what != "" {
+			t.Errorf("%s+%#x: %s: %+v (%s), the kernel %+v", kf.Sym, row.Off, what, v, archtest.RuleID(v.Rule), row)
 		}
 	}
-}
-
-// differs names the first thing in which a verdict is not what the kernel
-// answered.
-func differs(v *classify.Verdict, row *refdata.KernelRow, base uint64) string {
-	errno := classify.Errno(0)
-	if v.Rule != nil {
-		errno = v.Rule.Errno
-	}
-	switch {
-	case errno != row.Errno:
-		return "errno"
-	case errno != 0:
-		return ""
-	case row.MovedTo != nil && v.MovedTo != base+*row.MovedTo || row.MovedTo == nil && v.MovedTo != 0:
-		return "moved to"
-	case row.Handler != "" && v.Emulator != row.Handler:
-		return "handler"
-	case row.Boost != nil && v.Boost != *row.Boost:
-		return "boost"
-	// Where a list does not tell emulation from a slot, its rows say slot.
-	case v.Exec.String() != row.Exec && (row.Exec != "slot" || row.Boost != nil):
-		return "exec"
-	}
-	return ""
 }
 
 // patches are the places where the running kernel's text is not the file's,
@@ -122,9 +112,9 @@ type patch struct {
 	code []byte
 }
 
-func readPatches(t *testing.T, path string) patches {
+func readPatches(t *testing.T, kernel string) patches {
 	t.Helper()
-	rows, err := refdata.Rows(path)
+	rows, err := refdata.Rows(refdata.Full(t, "kernels", kernel+".runtime.tsv.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}

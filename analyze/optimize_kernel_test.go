@@ -2,13 +2,11 @@ package analyze_test
 
 import (
 	"bytes"
-	"path/filepath"
 	"testing"
 
 	"xol/analyze"
 	"xol/classify"
 	"xol/decode"
-	"xol/image"
 	"xol/internal/refdata"
 	"xol/optcheck"
 )
@@ -16,10 +14,13 @@ import (
 // optimizingKernels are the kernels that turn breakpoints into jumps, and the
 // lists that were recorded on them. The one without mitigations ran other text
 // than its runtime patches tell: the list gives it.
-var optimizingKernels = []struct{ kernel, list, runtime string }{
-	{"amd64", "amd64", "amd64.runtime.tsv.gz"},
-	{"amd64", "amd64-nomitig", ""},
-	{"ppc64el", "ppc64el", "ppc64el.runtime.tsv.gz"},
+var optimizingKernels = []struct {
+	kernel, list string
+	patched      bool
+}{
+	{"amd64", "amd64", true},
+	{"amd64", "amd64-nomitig", false},
+	{"ppc64el", "ppc64el", true},
 }
 
 // TestKernelFileGivesTheJumpsOfTheRunningKernel compares what the running
@@ -29,32 +30,20 @@ func TestKernelFileGivesTheJumpsOfTheRunningKernel(t *testing.T) {
 	for _, k := range optimizingKernels {
 		t.Run(k.list, func(t *testing.T) {
 			t.Parallel()
-			funcs, err := refdata.KernelVerdicts(filepath.Join(shared, "kernel-verdicts", k.list+".jsonl.gz"))
-			if err != nil {
-				t.Skip(err)
-			}
-			img, err := image.OpenFile(filepath.Join(shared, "kernels", k.kernel+".vmlinux.xz"), image.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer img.Close()
+			funcs, a := recordedKernel(t, k.kernel, k.list)
 			var booted patches
-			if k.runtime != "" {
-				booted = readPatches(t, filepath.Join(shared, "kernels", k.runtime))
+			if k.patched {
+				booted = readPatches(t, k.kernel)
 			}
-			compareJumps(t, img, funcs, booted)
+			compareJumps(t, a, funcs, booted)
 		})
 	}
 }
 
-func compareJumps(t *testing.T, img *image.Image, funcs []refdata.KernelFunc, booted patches) {
+func compareJumps(t *testing.T, a *analyze.Analysis, funcs []refdata.KernelFunc, booted patches) {
 	t.Helper()
-	a, err := analyze.New(img, analyze.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	opt := classify.DebianOptions()
-	if slots, err := img.Resolve("optinsn_slot"); err == nil {
+	if slots, err := a.Image.Resolve("optinsn_slot"); err == nil {
 		opt.OptinsnSlot = slots[0].Addr
 	}
 	optimizer, ok := a.ISA.Optimizer(classify.Linux612, opt)
@@ -65,12 +54,10 @@ func compareJumps(t *testing.T, img *image.Image, funcs []refdata.KernelFunc, bo
 	rows, jumps := 0, 0
 	for i := range funcs {
 		kf := &funcs[i]
-		f, ok := a.FunctionAt(uint64(kf.Addr))
-		if !ok || f.Addr != uint64(kf.Addr) || f.Size != kf.Size {
-			t.Errorf("%s: the file has %+v, the kernel %#x, %d bytes", kf.Sym, f, kf.Addr, kf.Size)
+		r, ok := judgeRecorded(t, a, kf)
+		if !ok {
 			continue
 		}
-		r := a.Judge(f)
 		if booted != nil {
 			booted.apply(r.Code, r.Addr)
 		} else {

@@ -2,20 +2,21 @@ package image
 
 import (
 	"bytes"
-	"compress/gzip"
 	"debug/elf"
 	"debug/gosym"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"go/build"
-	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"xol/internal/refdata"
 )
 
 // gosymFunctions returns what Go's own reader finds in a table.
@@ -198,16 +199,10 @@ func TestReadGoFunctionsOfOtherProgram(t *testing.T) {
 
 // Go's own tests have the table of a program that Go 1.15 made.
 func TestGoFunctionsOfGo115(t *testing.T) {
-	file, err := os.Open(filepath.Join(build.Default.GOROOT, "src/debug/gosym/testdata/pcln115.gz"))
-	if err != nil {
+	data, err := refdata.Read(filepath.Join(build.Default.GOROOT, "src/debug/gosym/testdata/pcln115.gz"))
+	if errors.Is(err, fs.ErrNotExist) {
 		t.Skip(err)
 	}
-	defer file.Close()
-	z, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := io.ReadAll(z)
 	if err != nil {
 		t.Fatal(err)
 	}

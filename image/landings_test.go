@@ -39,6 +39,15 @@ func record(t testing.TB, im *Image, section string, n int) [][]uint64 {
 	return rows
 }
 
+func landingsOf(t testing.TB, im *Image) place.Landings {
+	t.Helper()
+	landings, err := im.Landings()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return landings
+}
+
 func landingLine(l place.Landing) string {
 	return fmt.Sprintf("%#x %v from %#x", l.Addr, l.Kind, l.From)
 }
@@ -74,10 +83,7 @@ func TestLandings(t *testing.T) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			im := fixture(t, name)
-			landings, err := im.Landings()
-			if err != nil {
-				t.Fatal(err)
-			}
+			landings := landingsOf(t, im)
 			got := landingLines(landings, func(k place.LandingKind) bool { return k != place.LandSymbol })
 			compareLines(t, got, wantLandings(t, im))
 			if want := im.typ != elf.ET_EXEC; im.PositionIndependent() != want {
@@ -198,10 +204,7 @@ func TestLandingSymbols(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			im := fixture(t, name)
-			landings, err := im.Landings()
-			if err != nil {
-				t.Fatal(err)
-			}
+			landings := landingsOf(t, im)
 			got := landingLines(landings, func(k place.LandingKind) bool { return k == place.LandSymbol })
 			compareLines(t, got, textSymbols(t, filepath.Join("testdata", "elf", name), im))
 		})
@@ -218,10 +221,7 @@ func TestLandingPads(t *testing.T) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			im := fixture(t, name)
-			landings, err := im.Landings()
-			if err != nil {
-				t.Fatal(err)
-			}
+			landings := landingsOf(t, im)
 			got := landingLines(landings, func(k place.LandingKind) bool { return k == place.LandUnwind })
 			compareLines(t, got, wantLandings(t, im))
 		})
@@ -270,10 +270,7 @@ func TestLandingsWithoutSections(t *testing.T) {
 					want = append(want, landingLine(place.Landing{Kind: place.LandSymbol, Addr: s.Value}))
 				}
 			}
-			landings, err := bare.Landings()
-			if err != nil {
-				t.Fatal(err)
-			}
+			landings := landingsOf(t, bare)
 			compareLines(t, landingLines(landings, func(place.LandingKind) bool { return true }), want)
 		})
 	}
@@ -282,10 +279,7 @@ func TestLandingsWithoutSections(t *testing.T) {
 // TestLandingPadsWithoutSections finds the unwind tables by their segment.
 func TestLandingPadsWithoutSections(t *testing.T) {
 	whole, bare := fixture(t, "throw.amd64.so"), withoutSections(t, "throw.amd64.so")
-	landings, err := bare.Landings()
-	if err != nil {
-		t.Fatal(err)
-	}
+	landings := landingsOf(t, bare)
 	got := landingLines(landings, func(k place.LandingKind) bool { return k == place.LandUnwind })
 	compareLines(t, got, wantLandings(t, whole))
 }
@@ -303,10 +297,7 @@ func TestLandingsLateBinding(t *testing.T) {
 		{"plt.arm64.so", []string{"0x250 pointer from 0x2000", "0x250 pointer from 0x2008"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			landings, err := fixture(t, tc.name).Landings()
-			if err != nil {
-				t.Fatal(err)
-			}
+			landings := landingsOf(t, fixture(t, tc.name))
 			got := landingLines(landings, func(k place.LandingKind) bool { return k == place.LandPointer })
 			compareLines(t, got, tc.want)
 		})
@@ -335,10 +326,7 @@ func TestEntryOfKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	landings, err := im.Landings()
-	if err != nil {
-		t.Fatal(err)
-	}
+	landings := landingsOf(t, im)
 	got := landingLines(landings, func(k place.LandingKind) bool { return k == place.LandEntry })
 	compareLines(t, got, []string{landingLine(place.Landing{Kind: place.LandEntry, Addr: text + 4})})
 }
@@ -448,11 +436,7 @@ func TestLandingsOfThisProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	im, err := OpenFile(path, Options{})
-	if err != nil {
-		t.Skip(err)
-	}
-	defer im.Close()
+	im := openReal(t, path)
 	fns, err := im.readGoFunctions()
 	if err != nil {
 		t.Fatal(err)
@@ -461,10 +445,7 @@ func TestLandingsOfThisProgram(t *testing.T) {
 	if i < 0 {
 		t.Fatal("there is no runtime.deferreturn")
 	}
-	landings, err := im.Landings()
-	if err != nil {
-		t.Fatal(err)
-	}
+	landings := landingsOf(t, im)
 	functions := make(map[uint64]bool)
 	for _, l := range landings {
 		if l.Kind != place.LandUnwind {
@@ -508,6 +489,18 @@ var realFiles = []string{
 	"/usr/powerpc64le-linux-gnu/lib/libstdc++.so.6", "/usr/powerpc64-linux-gnu/lib/libstdc++.so.6",
 }
 
+// openReal opens a file of the machine that runs the test, and skips the test
+// where it cannot.
+func openReal(t *testing.T, path string) *Image {
+	t.Helper()
+	im, err := OpenFile(path, Options{})
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { im.Close() })
+	return im
+}
+
 // TestLandingsLikeReadelf looks, in real files, for every address that readelf
 // shows a relocation to put into a word.
 func TestLandingsLikeReadelf(t *testing.T) {
@@ -517,15 +510,8 @@ func TestLandingsLikeReadelf(t *testing.T) {
 	}
 	for _, path := range realFiles {
 		t.Run(path, func(t *testing.T) {
-			im, err := OpenFile(path, Options{})
-			if err != nil {
-				t.Skip(err)
-			}
-			defer im.Close()
-			landings, err := im.Landings()
-			if err != nil {
-				t.Fatal(err)
-			}
+			im := openReal(t, path)
+			landings := landingsOf(t, im)
 			have := make(map[string]bool)
 			for _, line := range landingLines(landings, func(k place.LandingKind) bool { return k == place.LandPointer }) {
 				have[line] = true
@@ -587,11 +573,7 @@ func shownRelocation(line string) (at, target uint64, ok bool) {
 func TestRealLandingPads(t *testing.T) {
 	for _, path := range realFiles {
 		t.Run(path, func(t *testing.T) {
-			im, err := OpenFile(path, Options{})
-			if err != nil {
-				t.Skip(err)
-			}
-			defer im.Close()
+			im := openReal(t, path)
 			covered, err := im.unwindExtents()
 			if err != nil {
 				t.Fatal(err)
@@ -620,10 +602,7 @@ func TestKernelLandings(t *testing.T) {
 	for _, name := range []string{"amd64", "arm64", "ppc64el"} {
 		t.Run(name, func(t *testing.T) {
 			im := openKernel(t, name)
-			landings, err := im.Landings()
-			if err != nil {
-				t.Fatal(err)
-			}
+			landings := landingsOf(t, im)
 			marks, err := im.Marks()
 			if err != nil {
 				t.Fatal(err)

@@ -1,70 +1,27 @@
 package image
 
 import (
-	"bufio"
-	"compress/gzip"
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 
+	"xol/internal/refdata"
 	"xol/place"
 )
 
-// shared is where the full lists are, beside the project.
-var shared = filepath.Join("..", "..", "shared")
-
-// measured is one line of the verdicts of running kernels: what the kernel
-// said of one function and its addresses.
-type measured struct {
-	Sym        string
-	Addr       string
-	Size       uint64
-	ExTable    []uint64 `json:"extable"`
-	JumpLabel  []uint64 `json:"jump_label"`
-	StaticCall []uint64 `json:"static_call"`
-	Bug        []uint64
-	Ftrace     []uint64
-	Rows       []struct {
-		Off         uint64
-		Errno       int
-		Blacklisted bool
-		EntryText   bool `json:"entry_text"`
-	}
-}
-
-func readMeasured(t *testing.T, name string) []measured {
+// readMeasured reads what a running kernel said of functions and their
+// addresses.
+func readMeasured(t *testing.T, name string) []refdata.KernelFunc {
 	t.Helper()
-	f, err := os.Open(filepath.Join(shared, "kernel-verdicts", name+".jsonl.gz"))
-	if err != nil {
-		t.Skip(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
+	list, err := refdata.KernelVerdicts(refdata.Full(t, "kernel-verdicts", name+".jsonl.gz"))
 	if err != nil {
 		t.Fatal(err)
-	}
-	var list []measured
-	dec := json.NewDecoder(bufio.NewReader(z))
-	for dec.More() {
-		var m measured
-		if err := dec.Decode(&m); err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, m)
 	}
 	return list
 }
 
 func openKernel(t testing.TB, name string) *Image {
 	t.Helper()
-	path := filepath.Join(shared, "kernels", name+".vmlinux.xz")
-	if _, err := os.Stat(path); err != nil {
-		t.Skip(err)
-	}
-	im, err := OpenFile(path, Options{})
+	im, err := OpenFile(refdata.Full(t, "kernels", name+".vmlinux.xz"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +39,7 @@ func TestKernelVerdicts(t *testing.T) {
 		{"amd64", []string{"amd64", "amd64-nomitig"}}, {"arm64", []string{"arm64"}}, {"ppc64el", []string{"ppc64el"}},
 	} {
 		t.Run(tc.kernel, func(t *testing.T) {
-			var list []measured
+			var list []refdata.KernelFunc
 			for _, name := range tc.verdicts {
 				list = append(list, readMeasured(t, name)...)
 			}
@@ -102,12 +59,9 @@ func TestKernelVerdicts(t *testing.T) {
 	}
 }
 
-func checkMeasured(t *testing.T, m *measured, fns []Function, marks place.Marks) {
+func checkMeasured(t *testing.T, m *refdata.KernelFunc, fns []Function, marks place.Marks) {
 	t.Helper()
-	addr, err := strconv.ParseUint(m.Addr[2:], 16, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	addr := uint64(m.Addr)
 	f := functionAt(fns, addr)
 	if f == nil || f.Addr != addr || f.Name != m.Sym || f.Size != m.Size {
 		t.Errorf("%s at %#x, %d bytes: got %+v", m.Sym, addr, m.Size, f)
