@@ -176,7 +176,7 @@ func (r *Runtime) miss(cpu int, s *site, jump bool) {
 func (r *Runtime) runPre(c *Context, s *site) (redirected bool) {
 	running := &r.cpus[c.CPU].running
 	for _, p := range s.probes {
-		if !p.enabled || p.site != s {
+		if !p.enabled || p.site != s || c.inDetour(s) && p.needsBreakpoint() {
 			continue
 		}
 		if p.Counter {
@@ -196,6 +196,10 @@ func (r *Runtime) runPre(c *Context, s *site) (redirected bool) {
 	}
 	return false
 }
+
+// inDetour reports whether the hit came through a jump. Probes that allow none were
+// not there then.
+func (c *Context) inDetour(s *site) bool { return c.Regs.frame != 0 && !s.entry }
 
 // executeHit has the instruction of a hit executed, as the site is prepared for
 // it.

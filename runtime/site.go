@@ -97,6 +97,9 @@ func (s *site) enabled() bool {
 	return !s.gone && slices.ContainsFunc(s.probes, func(p *Probe) bool { return p.enabled })
 }
 
+// needsBreakpoint reports whether a probe keeps its site from becoming a jump.
+func (p *Probe) needsBreakpoint() bool { return p.PostHandler != nil || p.Redirects }
+
 // hasPost reports whether an enabled probe has a handler behind the instruction.
 func (s *site) hasPost() bool {
 	return slices.ContainsFunc(s.probes, func(p *Probe) bool { return p.enabled && p.PostHandler != nil })

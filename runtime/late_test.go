@@ -1,0 +1,60 @@
+//go:build unicorn
+
+package runtime_test
+
+import (
+	"errors"
+	"testing"
+
+	"xol/arch"
+	"xol/guest"
+	"xol/runtime"
+)
+
+// eachAmid calls f with a CPU behind each instruction of a call of tail, from that of
+// an optimized probe at its entry on.
+func eachAmid(t *testing.T, probe func() *runtime.Probe, f func(t *testing.T, p *program, early *runtime.Probe)) {
+	for _, isa := range arch.Names() {
+		t.Run(isa, func(t *testing.T) {
+			p := openReturns(t, isa, guest.Options{Exact: true}, runtime.Options{Pass: 1 << 40})
+			entry, tail := p.entryOf(t, "tail"), p.function(t, "tail")
+			for steps, amid := 1, true; amid; steps++ {
+				early := probe()
+				early.Addr = entry
+				if err := errors.Join(p.Register(early), p.Settle(), p.Start(0, tail, 5)); err != nil {
+					t.Fatal(err)
+				}
+				same(t, "optimized", early.Optimized(), true)
+				for left := steps; left > 0; {
+					if p.m.CPUs[0].PC() == entry || left < steps {
+						left--
+					}
+					if err := p.Step(0, 1); err != nil {
+						t.Fatal(err)
+					}
+				}
+				amid = p.m.CPU(0).Running()
+				f(t, p, early)
+				same(t, "the result", p.Result(0), 15)
+			}
+		})
+	}
+}
+
+// TestLateProbes registers what a jump has no room for while a CPU is in the detour
+// buffer: it is not hit.
+func TestLateProbes(t *testing.T) {
+	eachAmid(t, func() *runtime.Probe { return &runtime.Probe{} }, func(t *testing.T, p *program, early *runtime.Probe) {
+		redirecting := &runtime.Probe{Addr: early.Addr, Redirects: true}
+		behind := &runtime.Probe{Addr: early.Addr, PostHandler: func(*runtime.Context) {}}
+		mirror := &runtime.Jprobe{Symbol: "tail", Mirror: p.function(t, "bottom")}
+		if err := errors.Join(p.Register(redirecting), p.Register(behind), p.RegisterJprobe(mirror), p.Run(t.Context(), 1000)); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "hits", p.Hits(early), 1)
+		same(t, "late hits", p.Hits(redirecting)+p.Hits(behind)+mirror.Hits(), 0)
+		if err := errors.Join(p.Unregister(early), p.Unregister(redirecting), p.Unregister(behind), p.UnregisterJprobe(mirror)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
