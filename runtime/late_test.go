@@ -58,3 +58,18 @@ func TestLateProbes(t *testing.T) {
 		}
 	})
 }
+
+// TestLateCounts unregisters a counter while a CPU is about to count: it does not in
+// the place of another one.
+func TestLateCounts(t *testing.T) {
+	eachAmid(t, func() *runtime.Probe { return &runtime.Probe{Counter: true} }, func(t *testing.T, p *program, early *runtime.Probe) {
+		other := &runtime.Probe{Symbol: "bottom", Counter: true}
+		if err := errors.Join(p.Unregister(early), p.Settle(), p.Register(other), p.Run(t.Context(), 1000)); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "another's hits", p.Hits(other), 0)
+		if err := p.Unregister(other); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

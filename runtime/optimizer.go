@@ -25,7 +25,8 @@ type optimizer struct {
 type garbage struct {
 	site   *site
 	pieces []piece
-	all    bool // the site itself is gone
+	count  uint64 // address of a count that old detour buffers of the site may change; 0: none
+	all    bool   // the site itself is gone
 }
 
 // SetOptimization is the switch of jump optimization. Off, jumps become
@@ -313,11 +314,22 @@ func (r *Runtime) retire(s *site) {
 		garbage{site: s, pieces: []piece{s.step, s.boosted, s.jump.detour.piece}, all: true})
 }
 
+// retireCount takes the count of a probe, which keeps its value in Hits.
+func (r *Runtime) retireCount(p *Probe, s *site) {
+	p.hits = p.count(r)
+	r.optimizer.garbage = append(r.optimizer.garbage, garbage{site: s, count: p.counter})
+	p.counter = 0
+}
+
 // collect releases what no CPU is in any more.
 func (o *optimizer) collect(r *Runtime) {
 	o.garbage = slices.DeleteFunc(o.garbage, func(g garbage) bool {
-		if g.all && r.handled(g.site) || slices.ContainsFunc(g.pieces, r.occupied) {
+		counts := g.count != 0 && len(g.site.jump.old) > 0
+		if counts || g.all && r.handled(g.site) || slices.ContainsFunc(g.pieces, r.occupied) {
 			return false
+		}
+		if g.count != 0 {
+			r.counters.giveBack(g.count)
 		}
 		for _, p := range g.pieces {
 			r.release(p)

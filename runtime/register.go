@@ -63,12 +63,11 @@ func (r *Runtime) Unregister(p *Probe) error {
 	}
 	p.site, p.enabled = nil, false
 	p.gone = false
-	if p.counter != 0 {
-		p.hits = p.count(r)
-		r.counters.giveBack(p)
-	}
 	if !s.gone {
 		r.toBreakpoint(s)
+	}
+	if p.counter != 0 {
+		r.retireCount(p, s)
 	}
 	s.probes = slices.DeleteFunc(slices.Clone(s.probes), func(q *Probe) bool { return q == p })
 	if len(s.probes) > 0 {
@@ -398,6 +397,7 @@ func (r *Runtime) covering(addr uint64) []*site {
 func (r *Runtime) forget(s *site) {
 	s.gone, s.armed = true, false
 	s.jump.stage, s.jump.plan = jumpNone, nil
+	r.optimizer.discard(s)
 	for _, p := range s.probes {
 		p.gone, p.enabled = true, false
 	}

@@ -89,11 +89,8 @@ func (c *counterPages) take(r *Runtime) (uint64, error) {
 	return addr, r.m.WriteWord(addr, 0)
 }
 
-// giveBack takes the count of a probe, which keeps its value in Hits.
-func (c *counterPages) giveBack(p *Probe) {
-	c.free = append(c.free, p.counter)
-	p.counter = 0
-}
+// giveBack has a count used again.
+func (c *counterPages) giveBack(addr uint64) { c.free = append(c.free, addr) }
 
 func (c *counterPages) add(r *Runtime, p *Probe) {
 	v, _ := r.m.ReadWord(p.counter)
