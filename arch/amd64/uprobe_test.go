@@ -21,12 +21,7 @@ func TestUprobeVerdictsComplete(t *testing.T) {
 }
 
 func checkUprobes(t *testing.T, path string) {
-	rows, err := refdata.UprobeVerdicts(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range rows {
-		row := &rows[i]
+	archtest.EachUprobe(t, path, func(row *refdata.UprobeRow) {
 		want := wantUprobe(row)
 		got := uprobeProfile{}.Lone(row.Bytes, 0x401000)
 		if archtest.Errno(&got) != row.Errno || got.Exec != want.Exec || got.Emulator != want.Emulator || got.Fixups != want.Fixups {
@@ -38,8 +33,7 @@ func checkUprobes(t *testing.T, path string) {
 		if decoded != (row.Errno != classify.ENOEXEC) || row.Errno == 0 && int(k.len) != row.Len {
 			t.Errorf("line %d: %x: got length %d, want %d", row.Line, []byte(row.Bytes), k.len, row.Len)
 		}
-	}
-	t.Logf("%d rows", len(rows))
+	})
 }
 
 var fixupNames = map[string]classify.Fixups{

@@ -22,20 +22,14 @@ func TestUprobeVerdictsComplete(t *testing.T) {
 var uprobeExec = map[classify.Exec]string{classify.ExecSlot: "xol", classify.ExecEmulate: "simulate"}
 
 func checkUprobes(t *testing.T, path string) {
-	rows, err := refdata.UprobeVerdicts(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range rows {
-		row := &rows[i]
+	archtest.EachUprobe(t, path, func(row *refdata.UprobeRow) {
 		got := uprobeProfile{}.Lone(row.Bytes, 0x10000)
 		handler := strings.TrimPrefix(row.Handler, "simulate_")
 		if uprobeExec[got.Exec] != row.Exec || archtest.Errno(&got) != row.Errno || got.Emulator != handler {
 			t.Errorf("line %d: %x: got %+v, want %+v", row.Line, []byte(row.Bytes), got, row)
 		}
 		checkSameSimulator(t, row)
-	}
-	t.Logf("%d rows", len(rows))
+	})
 }
 
 // checkSameSimulator compares a kprobe with the uprobe in row: only the loads

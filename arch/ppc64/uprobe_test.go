@@ -17,15 +17,10 @@ func TestUprobeVerdictsComplete(t *testing.T) {
 }
 
 func checkUprobes(t *testing.T, path string) {
-	rows, err := refdata.UprobeVerdicts(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	power10 := uprobeProfile{ISA{LittleEndian: true}}
 	power9 := uprobeProfile{ISA{LittleEndian: true, CPU: POWER9}}
 	kprobe := kprobeProfile{ISA{LittleEndian: true}}
-	for i := range rows {
-		row := &rows[i]
+	archtest.EachUprobe(t, path, func(row *refdata.UprobeRow) {
 		addr := 0x10000 + row.Page
 		got := power10.Lone(row.Bytes, addr)
 		if answer, handler := uprobeAnswer(&got); answer != row.Exec || archtest.Errno(&got) != row.Errno || handler != wantHandler(row) {
@@ -40,8 +35,7 @@ func checkUprobes(t *testing.T, path string) {
 			t.Errorf("line %d: %x: got %s %+v on POWER9, want %s", row.Line, []byte(row.Bytes), answer, got, want)
 		}
 		checkSameEmulator(t, kprobe, row)
-	}
-	t.Logf("%d rows", len(rows))
+	})
 }
 
 // uprobeAnswer returns a verdict in the words of the list: either is what is

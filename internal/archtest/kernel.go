@@ -92,6 +92,19 @@ func (k Kernel) CheckJumps(t *testing.T, path string) {
 	t.Logf("%d functions, %d optimized, %d not", len(funcs), count[true], count[false])
 }
 
+// EachUprobe calls check for every row of a list of uprobe verdicts.
+func EachUprobe(t *testing.T, path string, check func(row *refdata.UprobeRow)) {
+	t.Helper()
+	rows, err := refdata.UprobeVerdicts(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range rows {
+		check(&rows[i])
+	}
+	t.Logf("%d rows", len(rows))
+}
+
 // JumpText says what v allows or why it does not.
 func JumpText(v *optcheck.Verdict) string {
 	if v.Rule == nil {

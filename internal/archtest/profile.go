@@ -133,15 +133,15 @@ func CheckProfileAllocs(t *testing.T, isa ISA, addr uint64, text []byte) {
 // BenchmarkProfiles judges functions by each profile; the metric is the time per
 // instruction, without decoding.
 func BenchmarkProfiles(b *testing.B, isa ISA, funcs ...*classify.Func) {
-	insts := 0
+	insts, longest := 0, 0
 	for _, f := range funcs {
-		insts += len(f.Insts)
+		insts, longest = insts+len(f.Insts), max(longest, len(f.Insts))
 	}
+	verdicts := make([]classify.Verdict, 0, longest)
 	for _, name := range profileNames {
 		p := profiles(b, isa)[name]
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			var verdicts []classify.Verdict
 			for b.Loop() {
 				for _, f := range funcs {
 					verdicts = p.Func(verdicts[:0], f)
