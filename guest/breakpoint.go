@@ -91,6 +91,14 @@ func (c *CPU) atCall(early *[unicorn.Early]uint64) bool {
 	return err == nil
 }
 
+// passGate has the instruction at a gate, which was kept from memory, executed behind
+// the gates: the call has been made.
+func (c *CPU) passGate() {
+	if pc := c.PC(); c.m.gates.Holds(pc) {
+		c.SetPC(pc + c.m.gates.Hi - c.m.gates.Lo)
+	}
+}
+
 // writeBack gives the engine the registers that have been changed, but for the
 // program counter where it is the only one.
 func (c *CPU) writeBack() error {

@@ -181,6 +181,27 @@ func TestGateStopsOnce(t *testing.T) {
 	})
 }
 
+// TestGateOfWatchedStack has the gate's return read the stack in a page of watched
+// data: the call is made once.
+func TestGateOfWatchedStack(t *testing.T) {
+	eachGate(t, func(t *testing.T, c *CPU, arg int, handler *func() error) {
+		if !c.m.opt.Exact {
+			t.Skip("accesses are not watched")
+		}
+		calls := 0
+		*handler = func() error { calls++; return nil }
+		sp := c.Reg(c.m.File.SP)
+		if err := c.m.Watch(0, []machine.Watch{{Addr: sp - 0x800, Len: 8, Kind: machine.WatchAccess}}); err != nil {
+			t.Fatal(err)
+		}
+		for n := 1; n <= 3; n++ {
+			if v, err := callGate(c, arg); err != nil || v != 10 || calls != n {
+				t.Fatalf("argument %d after %d calls, %v; want 10 after %d", v, calls, err, n)
+			}
+		}
+	})
+}
+
 // TestHandlersMayRunCodeForLong runs code in handlers until the engine has no room
 // for more: it must not make any there and then.
 func TestHandlersMayRunCodeForLong(t *testing.T) {

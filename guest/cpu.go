@@ -327,6 +327,9 @@ func (c *CPU) stopped(stop unicorn.Stop, number uint32, err error) (ev runtime.E
 	if addr, _ := c.engine.Block(); stopsInFront(stop) {
 		c.SetPC(addr)
 	}
+	if err != nil {
+		c.passGate()
+	}
 	pc := c.PC()
 	switch {
 	case stop == unicorn.StopBlock:
