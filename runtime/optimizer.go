@@ -258,7 +258,7 @@ func (r *Runtime) makeDetour(s *site) error {
 	if err != nil {
 		return err
 	}
-	s.jump.detour = buffer{piece: p, moved: p.addr + uint64(plan.Parts.Moved), steps: movedSteps(&plan.Relocation)}
+	s.jump.detour = buffer{piece: p, moved: p.addr + uint64(plan.Parts.Moved), steps: movedSteps(&plan)}
 	return nil
 }
 
@@ -281,16 +281,17 @@ func several(p *detour.Plan) bool {
 	return false
 }
 
-// movedStep is an instruction of a region, in bytes from the start of the moved
-// instructions and of the original ones.
+// movedStep is an instruction of a region, or what is behind them, in bytes from the
+// start of the moved instructions and of the original ones.
 type movedStep struct{ moved, original uint16 }
 
-func movedSteps(p *relocate.Plan) []movedStep {
-	steps := make([]movedStep, len(p.Steps))
-	for i := range p.Steps {
-		steps[i] = movedStep{p.Steps[i].Offset, uint16(p.Steps[i].Inst.Addr - p.From())}
+func movedSteps(p *detour.Plan) []movedStep {
+	steps := make([]movedStep, 0, len(p.Relocation.Steps)+1)
+	for i := range p.Relocation.Steps {
+		s := &p.Relocation.Steps[i]
+		steps = append(steps, movedStep{s.Offset, uint16(s.Inst.Addr - p.From())})
 	}
-	return steps
+	return append(steps, movedStep{uint16(p.Parts.Back - p.Parts.Moved), uint16(p.Next() - p.From())})
 }
 
 // prepareBoost makes the copy that jumps back, behind the first hit. There is

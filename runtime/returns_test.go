@@ -19,8 +19,10 @@ import (
 // openReturns returns a runtime with the program in testdata/guest/returns.
 func openReturns(t testing.TB, isa string, mopt guest.Options, opt runtime.Options) *program {
 	t.Helper()
-	return openFile(t, isa, "../testdata/guest/returns/"+isa, mopt, opt)
+	return openFile(t, isa, returnsPath(isa), mopt, opt)
 }
+
+func returnsPath(isa string) string { return "../testdata/guest/returns/" + isa }
 
 // eachReturns calls f with that program on every ISA, with every trampoline.
 func eachReturns(t *testing.T, f func(t *testing.T, p *program)) {

@@ -257,6 +257,9 @@ func (r *Runtime) program() error {
 
 // accessed handles an EventWatch.
 func (r *Runtime) accessed(cpu int, ev Event) error {
+	if r.ownAccess(ev.Addr) {
+		return nil
+	}
 	held := slices.Clone(r.watches.slots[cpu])
 	regs := r.m.CPU(cpu)
 	ip := r.originalIP(ev.Addr)
@@ -281,6 +284,17 @@ func (r *Runtime) accessed(cpu int, ev Event) error {
 		}
 	}
 	return nil
+}
+
+// ownAccess reports whether an access that the CPU shows pc for is one of the
+// runtime's own code: of a stub, or of a detour buffer outside the moved instructions.
+func (r *Runtime) ownAccess(pc uint64) bool {
+	s := r.slots.owner(pc)
+	if s == nil {
+		return r.stubs.holds(pc) || r.slots.holding(pc) != nil
+	}
+	b := s.jump.at(pc)
+	return b != nil && pc < b.moved
 }
 
 // originalIP returns the address in the program that stands for one in a copy or

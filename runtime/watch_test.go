@@ -284,3 +284,69 @@ func TestWatchRefused(t *testing.T) {
 		}
 	}
 }
+
+// accesses returns the accesses to words of the stack, and to a variable, that calls make, with probes on most instructions or none. Where a return address is written the
+// instruction pointer is left out: it may be behind a copy of the call.
+func accesses(t *testing.T, isa string, opt runtime.Options, probed bool) (log []string) {
+	t.Helper()
+	p := openReturns(t, isa, guest.Options{Exact: true}, opt)
+	sp := p.m.CPUs[0].Reg(p.m.File.SP) - 0x100 // there are arguments on the stack
+	p.m.CPUs[0].SetReg(p.m.File.SP, sp)
+	if probed {
+		end := uint64(0) // of the last region, which another probe would keep from becoming a jump
+		for _, inst := range instsIn(t, returnsPath(isa)) {
+			if inst.addr >= end && p.Register(&runtime.Probe{Addr: inst.addr}) == nil { // those that may be
+				end = inst.addr + uint64(inst.Region)
+			}
+		}
+		p.returnProbe(t, &runtime.ReturnProbe{Symbol: "descend", MaxActive: 100})
+	}
+	call := func() {
+		for _, name := range []string{"descend", "mirror_many"} {
+			if _, err := p.Call(t.Context(), 0, p.function(t, name), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range 2 { // so that copies are boosted, and jumps stand
+		call()
+		p.settled(t)
+	}
+	variable, _, err := p.p.Symbol("seen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, addr := range []uint64{sp - 0x10, sp - 0x18, sp - 0x88, sp - 0x98, sp - 0x140, sp - 0x160, sp - 0x260, sp - 0x278, sp - 0x2e0, variable} {
+		w := &runtime.WatchProbe{Addr: addr, Len: 8, Kind: machine.WatchAccess}
+		w.Handler = func(c *runtime.WatchContext) {
+			ip := c.Regs.IP()
+			if p.m.Perm(c.New)&runtime.PermExec != 0 || c.New == guest.ExitAddress {
+				ip = 0
+			}
+			log = append(log, fmt.Sprintf("%v %#x of %d bytes at %#x", c.Kind, sp-c.Addr, c.Size, ip))
+		}
+		if err := p.RegisterWatch(w); err != nil {
+			t.Fatal(err)
+		}
+		call()
+		if err := p.UnregisterWatch(w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return log
+}
+
+// TestWatchStack watches what detour buffers and the trampoline use as well: only the
+// program's accesses are reported.
+func TestWatchStack(t *testing.T) {
+	for _, isa := range arch.Names() {
+		for _, opt := range []runtime.Options{{NoOptimize: true}, {}} {
+			t.Run(fmt.Sprintf("%s optimized=%t", isa, !opt.NoOptimize), func(t *testing.T) {
+				want := accesses(t, isa, opt, false)
+				if got := accesses(t, isa, opt, true); !slices.Equal(got, want) || len(want) == 0 {
+					t.Errorf("%q, want %q", got, want)
+				}
+			})
+		}
+	}
+}
