@@ -72,7 +72,21 @@ func (r *Runtime) Run(ctx context.Context, budget int) error {
 func (r *Runtime) under(ctx context.Context) (restore func()) {
 	outer := r.ctx
 	r.ctx = ctx
-	return func() { r.ctx = outer }
+	return func() {
+		r.ctx = outer
+		r.abandon()
+	}
+}
+
+// abandon ends the hits that CPUs handle though no handler runs: one has panicked.
+// Those in front of the instruction run again when the program goes on.
+func (r *Runtime) abandon() {
+	for i := range r.cpus {
+		c := &r.cpus[i]
+		if s := c.current.status; s == HitActive || s == HitSSDone {
+			c.current, c.running = hit{}, nil
+		}
+	}
 }
 
 // mayRun returns why the program does not go on.
@@ -199,6 +213,7 @@ func (r *Runtime) Step(cpu int, instructions int) error {
 	if r.failed != nil {
 		return r.failed
 	}
+	defer r.abandon()
 	ev, err := r.m.CPU(cpu).Run(instructions)
 	if err != nil || ev.Kind == EventBudget {
 		return err

@@ -96,3 +96,45 @@ func TestNestedCallsKeepRegisters(t *testing.T) {
 		same(t, "the interrupted function", p.Result(0), 9*4+3)
 	})
 }
+
+// TestHandlerPanics has handlers panic in front of an instruction and behind it: what
+// runs later is not inside their hit.
+func TestHandlerPanics(t *testing.T) {
+	for _, behind := range []bool{false, true} {
+		eachReturns(t, func(t *testing.T, p *program) {
+			panics := false
+			handler := func() {
+				if panics {
+					panics = false
+					panic("no")
+				}
+			}
+			rp := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "descend"})
+			probe := &runtime.Probe{Symbol: "bottom", PreHandler: func(*runtime.Context) bool { handler(); return false }}
+			if behind {
+				probe.PreHandler, probe.PostHandler = nil, func(*runtime.Context) { handler() }
+			}
+			if err := p.Register(probe); err != nil {
+				t.Fatal(err)
+			}
+			call := func() (panicked any) {
+				defer func() { panicked = recover() }()
+				p.calls(t, descending(3), "descend", 3)
+				return nil
+			}
+			for range 2 {
+				same(t, "a panic", call(), nil)
+				p.settled(t)
+			}
+			panics = true
+			same(t, "a panic", call(), any("no"))
+			if err := p.Run(t.Context(), 1<<16); err != nil {
+				t.Fatal(err)
+			}
+			same(t, "the result", p.Result(0), descending(3))
+			same(t, "a panic", call(), nil)
+			same(t, "missed", probe.Nmissed()+rp.Nmissed(), 0)
+			same(t, "returns", rp.Returns(), 4*4)
+		})
+	}
+}
