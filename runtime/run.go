@@ -183,6 +183,8 @@ func (r *Runtime) callNested(cpu int, f Function, args []uint64) (uint64, error)
 		c.Restore(saved)
 		c.SetRunning(wasRunning)
 	}()
+	// Calls that are going on are told apart by their stack pointers.
+	c.SetReg(r.file.SP, c.Reg(r.file.SP)-uint64(r.isa.PtRegs().Size))
 	if err := c.Call(f, args...); err != nil {
 		return 0, err
 	}

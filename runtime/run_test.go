@@ -7,6 +7,8 @@ import (
 	"errors"
 	"testing"
 
+	"xol/arch"
+	"xol/guest"
 	"xol/runtime"
 )
 
@@ -136,5 +138,36 @@ func TestHandlerPanics(t *testing.T) {
 			same(t, "missed", probe.Nmissed()+rp.Nmissed(), 0)
 			same(t, "returns", rp.Returns(), 4*4)
 		})
+	}
+}
+
+// TestInterruptsCallProbedFunctions has interrupts in front of each instruction call
+// the function that they interrupt: returns of both are told apart.
+func TestInterruptsCallProbedFunctions(t *testing.T) {
+	for _, isa := range arch.Names() {
+		for _, mode := range trampolines[:3] {
+			t.Run(isa+" "+mode.name, func(t *testing.T) {
+				p := openReturns(t, isa, guest.Options{Exact: true}, mode.opt)
+				rp := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "descend"})
+				f := p.function(t, "descend")
+				for range 2 {
+					p.calls(t, descending(1), "descend", 1)
+					p.settled(t)
+				}
+				calls := rp.Returns()
+				if err := p.Start(0, f, 1); err != nil {
+					t.Fatal(err)
+				}
+				interrupts := uint64(0)
+				for ; p.m.CPU(0).Running(); interrupts++ {
+					if err := errors.Join(p.Interrupt(0, f, 0), p.Step(0, 1)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				same(t, "the result", p.Result(0), descending(1))
+				same(t, "returns and misses", rp.Returns()+rp.Nmissed(), calls+2+interrupts)
+				same(t, "calls that are going on", p.Depth(0), 0)
+			})
+		}
 	}
 }
