@@ -188,7 +188,7 @@ func (r *Runtime) runPre(c *Context, s *site) (redirected bool) {
 			continue
 		}
 		c.Probe, *running = p, p
-		redirected = p.PreHandler(c)
+		redirected = p.PreHandler(c) && !c.inDetour(s)
 		*running = nil
 		if redirected {
 			return true

@@ -73,3 +73,21 @@ func TestLateCounts(t *testing.T) {
 		}
 	})
 }
+
+// TestRedirectionWithoutEffect has a handler say that it redirects where that has no
+// effect: the probe behind it is hit as well.
+func TestRedirectionWithoutEffect(t *testing.T) {
+	eachReturns(t, func(t *testing.T, p *program) {
+		entry := p.entryOf(t, "tail")
+		first := &runtime.Probe{Addr: entry, PreHandler: func(c *runtime.Context) bool { return c.Probe.Optimized() }}
+		second := &runtime.Probe{Addr: entry}
+		if err := errors.Join(p.Register(first), p.Register(second)); err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			p.calls(t, 15, "tail", 5)
+			p.settled(t)
+		}
+		same(t, "hits", p.Hits(second), 4)
+	})
+}
