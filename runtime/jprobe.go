@@ -17,7 +17,8 @@ type Jprobe struct {
 	// on the same stack. It ends by a jump or call to Runtime.JprobeReturn, or
 	// by its own return. Whatever it does to registers and to its arguments on
 	// the stack is undone. Probes that it hits count as missed. If it faults
-	// the run ends.
+	// the run ends. Where the context of the run ends meanwhile, the function goes
+	// on without the rest of it when the program runs again.
 	Mirror Function
 	// Disabled registers the probe without arming it.
 	Disabled bool
@@ -58,7 +59,7 @@ func (r *Runtime) RegisterJprobe(p *Jprobe) error {
 	}
 	entry.Symbol, entry.Offset, entry.Addr = "", 0, behind
 	entry.PreHandler = func(c *Context) bool {
-		if err := r.runMirror(c.CPU, p.Mirror); err != nil {
+		if err := r.runMirror(c.CPU, p.Mirror); err != nil && r.ctx.Err() == nil {
 			r.failed = err
 		}
 		return false

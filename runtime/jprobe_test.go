@@ -3,6 +3,7 @@
 package runtime_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -204,4 +205,27 @@ func TestJprobePatchableEntry(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestContextEndsMirror has the context end in front of a mirror function: that runs
+// no further, and the function all the same.
+func TestContextEndsMirror(t *testing.T) {
+	eachReturns(t, func(t *testing.T, p *program) {
+		ctx, cancel := context.WithCancel(t.Context())
+		entry := &runtime.Probe{Addr: p.entryOf(t, "many"), PreHandler: func(*runtime.Context) bool { cancel(); return false }}
+		j := &runtime.Jprobe{Symbol: "many", Mirror: p.function(t, "mirror_many")}
+		if err := errors.Join(p.Register(entry), p.RegisterJprobe(j)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Call(ctx, 0, p.function(t, "calls_many"), 5); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if err := p.Run(t.Context(), 1<<16); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "the result", p.Result(0), many(5)^5)
+		same(t, "what the mirror saw", p.word(t, "seen"), 0)
+		p.calls(t, many(6)^6, "calls_many", 6)
+		same(t, "what the mirror saw", p.word(t, "seen"), many(6))
+	})
 }
