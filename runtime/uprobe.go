@@ -172,7 +172,11 @@ func (p *Process) Unmap(f *File) error {
 	}
 	m := p.mappings[i]
 	p.mappings = slices.Delete(p.mappings, i, i+1)
-	return p.Unload(m.image)
+	err := p.Unload(m.image)
+	for _, in := range m.probes {
+		err = errors.Join(err, p.take(in))
+	}
+	return err
 }
 
 // Register puts a probe into all processes that map its file and that its Filter
@@ -206,9 +210,7 @@ func (u *Uprobes) Unregister(p *Uprobe) error {
 	u.probes = deleteFrom(u.probes, p)
 	var errs []error
 	for _, process := range u.processes {
-		for _, m := range process.mappings {
-			errs = append(errs, process.remove(m, p))
-		}
+		errs = append(errs, process.drop(p))
 	}
 	return errors.Join(errs...)
 }
@@ -320,7 +322,7 @@ func (p *Process) put(m *mapping, u *Uprobe) (*uprobeIn, error) {
 	in.hit = &Probe{Addr: addr, PreHandler: func(c *Context) bool {
 		u.hits++
 		if u.Handler != nil && u.Handler(&UprobeContext{c, u, p}) {
-			if err := p.remove(m, u); err != nil {
+			if err := p.drop(u); err != nil {
 				p.failed = err
 			}
 		}
@@ -359,6 +361,15 @@ func (p *Process) remove(m *mapping, u *Uprobe) error {
 	in := m.probes[i]
 	m.probes = slices.Delete(m.probes, i, i+1)
 	return errors.Join(p.take(in), p.listen(m, u, -1))
+}
+
+// drop takes a probe out of all mappings of its file.
+func (p *Process) drop(u *Uprobe) error {
+	var errs []error
+	for _, m := range p.mappings {
+		errs = append(errs, p.remove(m, u))
+	}
+	return errors.Join(errs...)
 }
 
 var ruleSemaphore = classify.Rule{ID: "runtime/semaphore", Errno: classify.EINVAL,

@@ -95,7 +95,7 @@ func (p *Process) inheritProbe(m *mapping, in *uprobeIn, heirs map[*ReturnProbe]
 // inheritCalls copies what is known of the calls that return to the trampoline,
 // which stands at the same address in the child.
 func (p *Process) inheritCalls(parent *Process, heirs map[*ReturnProbe]*ReturnProbe) error {
-	if parent.returns.addr == 0 {
+	if parent.returns.addr == 0 || len(p.mappings) == 0 {
 		return nil
 	}
 	if err := p.makeTrampoline(p.mappings[0].image); err != nil {

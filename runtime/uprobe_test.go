@@ -492,3 +492,45 @@ func TestUprobeHazard(t *testing.T) {
 		t.Errorf("the text is not what it was: %d", got)
 	}
 }
+
+// TestUprobeMappedTwice has a handler take a probe out of a process that maps its
+// file twice, and both mappings go away.
+func TestUprobeMappedTwice(t *testing.T) {
+	eachISA(t, func(t *testing.T, isa string) {
+		s := newSystem(t, isa)
+		u := s.start(t, biases[0], runtime.Options{})
+		f, err := os.Open(s.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := u.m.LoadAt(f, biases[1]); err != nil {
+			t.Fatal(err)
+		}
+		once := &runtime.Uprobe{File: s.file, Symbol: "mark_site", Semaphore: s.semaphoreOffset(t, u),
+			Handler: func(*runtime.UprobeContext) bool { return true }}
+		kept := &runtime.Uprobe{File: s.file, Symbol: "marked", ReturnHandler: func(*runtime.UreturnContext) {}}
+		if err := errors.Join(u.Map(s.file, biases[1]), s.Register(once), s.Register(kept)); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "probes", len(u.Probes()), 6)
+		same(t, "the result", u.call(t, "marked", 10), marked(10, false)) // the counter is asked behind the marker
+		same(t, "hits", once.Hits(), 1)
+		same(t, "those who listen", u.counter(t), 0)
+		same(t, "probes when one is taken out", len(u.Probes()), 4)
+		if err := errors.Join(u.Unmap(s.file), u.Unmap(s.file)); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "probes of what is mapped no more", len(u.Probes()), 0)
+		m, err := u.m.Copy()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { m.Close() })
+		child, err := u.Fork(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		child.Exit()
+	})
+}
