@@ -257,13 +257,13 @@ func (r *Runtime) program() error {
 
 // accessed handles an EventWatch.
 func (r *Runtime) accessed(cpu int, ev Event) error {
-	if r.ownAccess(ev.Addr) {
+	if !r.armed || r.ownAccess(ev.Addr) {
 		return nil
 	}
 	held := slices.Clone(r.watches.slots[cpu])
 	regs := r.m.CPU(cpu)
 	ip := r.originalIP(ev.Addr)
-	busy := r.depth > 0 || !r.armed
+	busy := r.depth > 0
 	for _, hit := range slices.Clone(r.m.(Watcher).Watched(cpu)) {
 		p := held[hit.Index]
 		if busy {

@@ -350,3 +350,25 @@ func TestWatchStack(t *testing.T) {
 		}
 	}
 }
+
+// TestWatchDisarmed has the global switch off: accesses are neither hits nor missed.
+func TestWatchDisarmed(t *testing.T) {
+	eachISA(t, func(t *testing.T, isa string) {
+		p := openReturns(t, isa, guest.Options{}, runtime.Options{})
+		p.m.CPUs[0].SetReg(p.m.File.SP, p.m.CPUs[0].Reg(p.m.File.SP)-0x100) // there are arguments on the stack
+		variable, _, err := p.p.Symbol("mirror_end")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &runtime.WatchProbe{Addr: variable, Len: 8, Kind: machine.WatchAccess}
+		if err := p.RegisterWatch(w); err != nil {
+			t.Fatal(err)
+		}
+		for i, on := range []bool{false, true} {
+			same(t, "the error", p.SetArmed(on), nil)
+			p.calls(t, 0, "mirror_many", 5)
+			same(t, "hits", w.Hits(), uint64(i))
+			same(t, "missed", w.Nmissed(), 0)
+		}
+	})
+}
