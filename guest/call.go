@@ -63,6 +63,7 @@ func (c *CPU) Call(f runtime.Function, args ...uint64) error {
 		c.SetReg(k.Env, f.Env)
 	}
 	c.engine.Jumped(ExitAddress)
+	c.watch.called = c.watch.left()
 	c.SetPC(f.Entry)
 	c.running = true
 	return nil

@@ -279,7 +279,7 @@ func (c *CPU) Run(budget int) (runtime.Event, error) {
 // run returns how many instructions ran as well.
 func (c *CPU) run(budget int) (int, runtime.Event, error) {
 	left := uint64(budget)
-	if c.watch.reported() {
+	if c.reported() {
 		left -= min(left, 1)
 		if ev, more, err := c.watchFirst(); !more {
 			return 1, ev, err

@@ -28,7 +28,8 @@ type watch struct {
 	open   bool // the pages are not kept from the engine at the moment
 	passed uint64
 	pass   bool           // the instruction at passed has been reported
-	behind *runtime.Event // what the reported instruction has caused besides
+	behind *runtime.Event // what the reported instruction has caused besides, at passed
+	called bool           // a function is called meanwhile
 	hits   []runtime.Watched
 	saved  []byte // the engine's context in front of an instruction
 }
@@ -142,7 +143,7 @@ func (c *CPU) watched() (ev runtime.Event, done bool, err error) {
 	if w.unit.After {
 		if ev.Kind != runtime.EventBudget {
 			behind := ev
-			w.behind, c.running = &behind, running
+			w.behind, w.passed, c.running = &behind, c.PC(), running
 		}
 		return runtime.Event{Kind: runtime.EventWatch, Addr: c.PC()}, true, nil
 	}
@@ -258,13 +259,20 @@ func (m *Machine) fromBytes(b []byte) (v uint64) {
 	return v
 }
 
-// reported reports whether the last EventWatch has left something to do.
-func (w *watch) reported() bool { return w.pass || w.behind != nil }
+// left reports whether the last EventWatch has left something to do.
+func (w *watch) left() bool { return w.pass || w.behind != nil }
+
+// reported reports whether that is now: where a function is called in between, it is
+// when the CPU has come back.
+func (c *CPU) reported() bool {
+	return c.watch.left() && (!c.watch.called || c.watch.passed == c.PC())
+}
 
 // watchFirst does what the last EventWatch has left to do. left is false where
 // that is an event.
 func (c *CPU) watchFirst() (ev runtime.Event, left bool, err error) {
 	w := &c.watch
+	w.called = false
 	if w.behind != nil {
 		ev, w.behind = *w.behind, nil
 		c.running = c.running && ev.Kind != runtime.EventReturned

@@ -372,3 +372,37 @@ func TestWatchDisarmed(t *testing.T) {
 		}
 	})
 }
+
+// TestWatchInterrupted has an interrupt behind each step, and behind each access: what
+// is reported is what is reported without.
+func TestWatchInterrupted(t *testing.T) {
+	for _, isa := range arch.Names() {
+		for _, opt := range []runtime.Options{{}, {Stepping: runtime.StepTrap, NoBoost: true, NoOptimize: true}} {
+			if isa == "arm64" && opt.Stepping == runtime.StepTrap {
+				continue
+			}
+			t.Run(fmt.Sprint(isa, " ", opt.Stepping), func(t *testing.T) {
+				p := openReturns(t, isa, guest.Options{Exact: true}, opt)
+				for _, inst := range instsIn(t, returnsPath(isa)) {
+					_ = p.Register(&runtime.Probe{Addr: inst.addr}) // those that may be
+				}
+				counter, _, err := p.p.Symbol("seen")
+				if err != nil {
+					t.Fatal(err)
+				}
+				w := &runtime.WatchProbe{Addr: counter, Len: 8, Kind: machine.WatchAccess}
+				if err := errors.Join(p.RegisterWatch(w), p.Start(0, p.function(t, "mirror_scale"))); err != nil {
+					t.Fatal(err)
+				}
+				interrupt := p.function(t, "bottom")
+				for steps := 0; p.m.CPU(0).Running() && steps < 10_000; steps++ {
+					if err := errors.Join(p.Step(0, 1), p.Interrupt(0, interrupt, 3)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				same(t, "hits", w.Hits(), 1)
+				same(t, "running", p.m.CPU(0).Running(), false)
+			})
+		}
+	}
+}
