@@ -116,7 +116,7 @@ func (c *CPU) alone() (runtime.Event, error) {
 // it accesses what is watched.
 func (c *CPU) watched() (ev runtime.Event, done bool, err error) {
 	w := &c.watch
-	pc, running, before := c.PC(), c.running, c.m.contents(w.list)
+	pc, running, before, heads := c.PC(), c.running, c.m.contents(w.list), c.heads()
 	var state machine.State
 	if !w.unit.After {
 		state = slices.Clone(c.state)
@@ -136,6 +136,7 @@ func (c *CPU) watched() (ev runtime.Event, done bool, err error) {
 	if err != nil {
 		return ev, true, err
 	}
+	accesses = c.divide(accesses, heads)
 	completed := ev.Kind == runtime.EventBudget || ev.Kind == runtime.EventStep || ev.Kind == runtime.EventReturned
 	if !completed || !w.find(c.m, accesses, before) {
 		return ev, ev.Kind != runtime.EventBudget, nil

@@ -3,6 +3,7 @@
 package guest
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -59,5 +60,70 @@ func loads(t *testing.T, m *Machine, data uint64) (reported int) {
 			t.Errorf("%+v", hit)
 		}
 		reported++
+	}
+}
+
+// TestWatchAcrossPages has a word accessed that lies in two pages, which are apart in
+// physical memory, or around a smaller boundary: what it does not touch is not reported,
+// and where the report comes in front of the access memory is as it was.
+func TestWatchAcrossPages(t *testing.T) {
+	const first, size = 0x5000_0000, 8
+	stores := map[string]string{"amd64": "488907", "arm64": "000000f9", "ppc64": "f8630000", "ppc64le": "f8630000"}
+	for _, i := range isas {
+		for _, write := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s write=%t", i.name, write), func(t *testing.T) {
+				m := open(t, Options{}, i.name)
+				code := i.load
+				if write {
+					code = stores[i.name]
+				}
+				put(t, m, textAddr, code+i.ret)
+				for _, at := range []uint64{first, first + 16*PageSize, first + PageSize} {
+					if err := m.Map(at, PageSize, runtime.PermRead|runtime.PermWrite); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for _, boundary := range []uint64{first + PageSize, first + 1024, first + PageSize + 1024} {
+					for _, w := range []struct{ from, bytes int }{{0, 1}, {0, 8}, {3, 1}, {4, 4}, {-8, 8}, {-1, 1}, {-4, 2}, {-5, 1}} {
+						watch := machine.Watch{Addr: boundary + uint64(w.from), Len: w.bytes, Kind: machine.WatchAccess}
+						touched := w.from < size/2 && w.from+w.bytes > -size/2
+						if got := accessAt(t, m, boundary-size/2, watch); got != touched {
+							t.Errorf("%d bytes at %+d from %#x: reported %t, want %t", w.bytes, w.from, boundary, got, touched)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// accessAt calls textAddr with an address, and returns whether the watched data are
+// reported. In front of the access memory holds what it did.
+func accessAt(t *testing.T, m *Machine, addr uint64, w machine.Watch) (reported bool) {
+	t.Helper()
+	const before = 0x1122334455667788
+	if err := errors.Join(m.WriteWord(addr, before), m.Watch(0, []machine.Watch{w})); err != nil {
+		t.Fatal(err)
+	}
+	c := m.CPUs[0]
+	sp := c.Reg(m.File.SP)
+	if err := c.Call(runtime.Function{Entry: textAddr}, addr); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		ev, err := c.Run(100)
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case ev.Kind == runtime.EventReturned:
+			c.SetReg(m.File.SP, sp)
+			return reported
+		case ev.Kind != runtime.EventWatch || reported:
+			t.Fatal(m.Unexpected(ev))
+		}
+		reported = true
+		if v, err := m.ReadWord(addr); err != nil || !m.ISA.WatchUnit().After && v != before {
+			t.Errorf("%#x in front of the access, %v", v, err)
+		}
 	}
 }
