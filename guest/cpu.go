@@ -21,7 +21,8 @@ type CPU struct {
 	engine *unicorn.Engine
 	state  machine.State
 	core   registerSet // read at every stop, and at a breakpoint where they are asked for
-	wide   registerSet // read where they are asked for
+	wide   registerSet // read where they are asked for, and those that are hidden
+	isCore []bool      // by register
 	hidden *emulator.Hidden
 	fault  struct { // the last access that no page allowed
 		seen   bool
@@ -53,8 +54,8 @@ func newSet(links []emulator.Link) registerSet {
 	return registerSet{links: links, regs: unicorn.NewRegisters(ids), loaded: true, changed: true}
 }
 
-// isCore reports whether a register is in a trap's frame on every ISA.
-func isCore(k machine.Kind) bool {
+// inFrame reports whether registers of a kind are in a trap's frame on every ISA.
+func inFrame(k machine.Kind) bool {
 	switch k {
 	case machine.General, machine.StackPointer, machine.PC, machine.Flags:
 		return true
@@ -92,9 +93,11 @@ func (m *Machine) openCPU(index int) (*CPU, error) {
 // split divides the registers, and gives those that must have one a value.
 func (c *CPU) split() {
 	var core, wide []emulator.Link
+	c.isCore = make([]bool, len(c.m.File.Registers))
 	for _, l := range c.m.model.Links {
-		if isCore(c.m.File.Registers[l.Index].Kind) {
+		if inFrame(c.m.File.Registers[l.Index].Kind) {
 			core = append(core, l)
+			c.isCore[l.Index] = true
 		} else {
 			wide = append(wide, l)
 		}
@@ -155,7 +158,7 @@ func (c *CPU) SetRunning(running bool) { c.running = running }
 
 // Reg returns the low 64 bits of register i of the machine's File.
 func (c *CPU) Reg(i int) uint64 {
-	if !isCore(c.m.File.Registers[i].Kind) {
+	if !c.isCore[i] {
 		c.load()
 	} else if !c.core.loaded && !c.isEarly(i) {
 		c.loadCore()
@@ -167,7 +170,7 @@ func (c *CPU) Reg(i int) uint64 {
 func (c *CPU) SetReg(i int, v uint64) {
 	switch {
 	case i == c.m.File.PC: // which every run is given
-	case isCore(c.m.File.Registers[i].Kind):
+	case c.isCore[i]:
 		c.loadCore()
 		c.core.changed = true
 	default:

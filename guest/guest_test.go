@@ -302,6 +302,31 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
+// TestOneRegister sets one register, runs something, and finds it again.
+func TestOneRegister(t *testing.T) {
+	for _, i := range isas {
+		m := open(t, Options{}, i.name)
+		put(t, m, textAddr, i.trap)
+		c, state := m.CPUs[0], m.File.NewState()
+		for n, r := range m.File.Registers {
+			if r.Kind != machine.General && r.Kind != machine.Vector {
+				continue
+			}
+			want := machine.Mix(uint64(n))
+			if r.Size < 8 {
+				want &= 1<<(8*r.Size) - 1
+			}
+			start(t, c, 0)
+			c.SetReg(n, want)
+			wantEvent(t, c, runtime.Event{Kind: runtime.EventBreakpoint, Addr: textAddr, Number: i.number})
+			c.Save(state)
+			if got := m.File.Word(state, n); got != want {
+				t.Errorf("%s: %s is %#x, want %#x", i.name, r.Name, got, want)
+			}
+		}
+	}
+}
+
 // TestRegisters sets all registers, runs something, and finds them again.
 func TestRegisters(t *testing.T) {
 	for _, i := range isas {
