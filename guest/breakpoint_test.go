@@ -185,9 +185,6 @@ func TestGateStopsOnce(t *testing.T) {
 // data: the call is made once.
 func TestGateOfWatchedStack(t *testing.T) {
 	eachGate(t, func(t *testing.T, c *CPU, arg int, handler *func() error) {
-		if !c.m.opt.Exact {
-			t.Skip("accesses are not watched")
-		}
 		calls := 0
 		*handler = func() error { calls++; return nil }
 		sp := c.Reg(c.m.File.SP)

@@ -121,16 +121,15 @@ func (r *Runtime) runMirror(cpu int, f Function) error {
 	stack = stack[:r.readable(stack, sp)]
 	running, wasRunning := r.cpus[cpu].running, c.Running()
 	r.depth++
-	r.enterMirror(c, f)
-	err := r.runAlone(cpu, nestedBudget, r.stubs.mirrorEnd())
-	r.depth--
-	r.cpus[cpu].running = running
-	c.Restore(saved)
-	c.SetRunning(wasRunning)
-	if len(stack) > 0 {
+	defer func() {
+		r.depth--
+		r.cpus[cpu].running = running
+		c.Restore(saved)
+		c.SetRunning(wasRunning)
 		_ = r.m.Write(sp, stack)
-	}
-	return err
+	}()
+	r.enterMirror(c, f)
+	return r.runAlone(cpu, nestedBudget, r.stubs.mirrorEnd())
 }
 
 // enterMirror has a CPU go on at a mirror function, which returns to its end.

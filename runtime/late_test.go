@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"xol/arch"
+	"xol/classify"
 	"xol/guest"
 	"xol/runtime"
 )
@@ -89,5 +90,29 @@ func TestRedirectionWithoutEffect(t *testing.T) {
 			p.settled(t)
 		}
 		same(t, "hits", p.Hits(second), 4)
+	})
+}
+
+// TestNoRoomForCount has the memory for counts taken: a probe that wants one is refused
+// and leaves nothing behind.
+func TestNoRoomForCount(t *testing.T) {
+	const around, size = 0x7c00_0000_0000, 1 << 20
+	eachReturns(t, func(t *testing.T, p *program) {
+		if err := p.m.Map(around, size, runtime.PermRead); err != nil {
+			t.Fatal(err)
+		}
+		probe := &runtime.Probe{Symbol: "tail", Counter: true}
+		if err := p.Register(probe); !errors.Is(err, classify.ENOMEM) {
+			t.Fatalf("error %v", err)
+		}
+		same(t, "what is left behind", p.Stats(), runtime.Stats{})
+		if err := p.m.Unmap(around, size); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Register(probe); err != nil {
+			t.Fatal(err)
+		}
+		p.calls(t, 15, "tail", 5)
+		same(t, "hits", p.Hits(probe), 1)
 	})
 }

@@ -20,27 +20,40 @@ func (r *Runtime) Register(p *Probe) error {
 	if err != nil {
 		return err
 	}
-	addr, entry := r.placeEntry(p, im, addr)
-	s := r.sites[addr]
-	if s == nil {
-		prepare := r.newSite
-		if entry {
-			prepare = r.newEntry
-		}
-		if s, err = prepare(p, im, addr); err != nil {
-			return err
-		}
-		r.sites[addr] = s
-	}
-	if p.Counter && p.counter == 0 {
+	if p.Counter {
 		if p.counter, err = r.counters.take(r); err != nil {
 			return refuse(p, addr, &ruleNoRoom, err)
 		}
+	}
+	s, err := r.siteFor(p, im, addr)
+	if err != nil {
+		if p.Counter {
+			r.counters.giveBack(p.counter)
+			p.counter = 0
+		}
+		return err
 	}
 	p.site, p.enabled = s, !p.Disabled
 	r.toBreakpoint(s)
 	s.probes = append(slices.Clip(s.probes), p)
 	return r.settle(s)
+}
+
+// siteFor returns the site of a probe at addr, which it makes where there is none.
+func (r *Runtime) siteFor(p *Probe, im *Image, addr uint64) (*site, error) {
+	addr, entry := r.placeEntry(p, im, addr)
+	if s := r.sites[addr]; s != nil {
+		return s, nil
+	}
+	prepare := r.newSite
+	if entry {
+		prepare = r.newEntry
+	}
+	s, err := prepare(p, im, addr)
+	if err == nil {
+		r.sites[addr] = s
+	}
+	return s, err
 }
 
 // RegisterAll registers probes in order. After an error those in front of it
