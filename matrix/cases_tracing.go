@@ -3,6 +3,7 @@
 package matrix
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -84,6 +85,8 @@ func eventLine(l *lab) {
 	l.returns(subjectResult(11, 22), s.function, 11, 22)
 	l.states(l.one(plain))
 	equal(l, "the lines", strings.Join(lines, " "), "first=3 first=11")
+	equal(l, "an enabled event is busy", errors.Is(t.Write("-:cases/subject"), tracer.ErrBusy), true)
+	l.must(t.Enable("cases/subject", false))
 	l.must(t.Write("-:cases/subject"))
 	l.returns(subjectResult(5, 6), s.function, 5, 6)
 	l.states()

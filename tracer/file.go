@@ -3,6 +3,7 @@ package tracer
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"xol/arch"
@@ -34,15 +35,18 @@ type probe interface {
 	detach() error
 }
 
-// ErrNoEvent: a line removes or enables an event that is not defined.
-var ErrNoEvent = errors.New("no such event")
+var (
+	// ErrNoEvent: a line removes or enables an event that is not defined.
+	ErrNoEvent = errors.New("no such event")
+	// ErrBusy: a line removes the last probe of an event that is enabled.
+	ErrBusy = errors.New("the event is enabled: disable it first")
+)
 
 // Write does what text written to the file does, line by line up to the first
 // mistake: a line defines an event, which is not enabled yet, adds a probe to
-// one, or removes probes, unlike in Linux also enabled ones. A glob defines an
-// event for each place that it matches, with names of their own unless the line
-// has one. It returns an *events.Error that points at a mistake, a
-// *runtime.RegisterError, or ErrNoEvent.
+// one, or removes probes. A glob defines an event for each place that it matches,
+// with names of their own unless the line has one. It returns an *events.Error
+// that points at a mistake, a *runtime.RegisterError, ErrNoEvent or ErrBusy.
 func (f *file) Write(text string) error {
 	for line := range events.Commands(text) {
 		if err := f.command(line); err != nil {
@@ -117,7 +121,7 @@ func (f *file) define(line string, e *events.Event) error {
 	}
 	var others []*events.Program
 	for _, other := range f.defs {
-		if other.event.Group == e.Group && other.event.Name == e.Name {
+		if other.joins(d) {
 			others = append(others, other.program)
 			d.enabled = other.enabled
 		}
@@ -132,22 +136,31 @@ func (f *file) define(line string, e *events.Event) error {
 	return nil
 }
 
-// remove takes the probes away that a line removes.
+// joins reports whether two probes are of the same event.
+func (d *definition) joins(other *definition) bool {
+	return d.event.Group == other.event.Group && d.event.Name == other.event.Name
+}
+
+// remove takes the probes away that a line removes, up to one that has to stay.
 func (f *file) remove(e *events.Event) error {
-	var kept []*definition
-	var errs []error
-	for _, d := range f.defs {
-		if e.Removes(&d.event) {
-			errs = append(errs, d.probe.detach())
-		} else {
-			kept = append(kept, d)
+	found := false
+	for _, d := range slices.Clone(f.defs) {
+		if !e.Removes(&d.event) {
+			continue
+		}
+		found = true
+		if d.enabled && !slices.ContainsFunc(f.defs, func(other *definition) bool { return other != d && other.joins(d) }) {
+			return fmt.Errorf("tracer: %s/%s: %w", d.event.Group, d.event.Name, ErrBusy)
+		}
+		f.defs = slices.DeleteFunc(f.defs, func(other *definition) bool { return other == d })
+		if err := d.probe.detach(); err != nil {
+			return err
 		}
 	}
-	if len(errs) == 0 {
+	if !found {
 		return fmt.Errorf("tracer: %s: %w", e.Name, ErrNoEvent)
 	}
-	f.defs = kept
-	return errors.Join(errs...)
+	return nil
 }
 
 func (f *file) record(d *definition, task events.Task, h *events.Hit) {

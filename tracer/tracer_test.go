@@ -154,7 +154,10 @@ func TestLines(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-		if err := tr.Write("-:strings/entry"); err != nil {
+		if err := tr.Write("-:strings/entry"); !errors.Is(err, tracer.ErrBusy) || len(tr.Events()) != 3 {
+			t.Errorf("removing an event that is enabled: %v, %q", err, tr.Events())
+		}
+		if err := errors.Join(tr.Enable("entry", false), tr.Write("-:strings/entry")); err != nil {
 			t.Error(err)
 		}
 		if n := len(tr.Events()); n != 2 {

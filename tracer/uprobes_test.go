@@ -166,7 +166,7 @@ func TestUprobeLines(t *testing.T) {
 				t.Errorf("%d hits, want 2", n)
 			}
 			s.lines = nil
-			if err := errors.Join(s.Enable("s/return", false), s.Write("-:s/entry")); err != nil {
+			if err := errors.Join(s.Enable("", false), s.Write("-:s/entry")); err != nil {
 				t.Fatal(err)
 			}
 			first.call(t, "length", textAddr)
