@@ -80,8 +80,10 @@ func TestEveryInterruption(t *testing.T) {
 			count.sites++
 			in := insts[p.Addr]
 			next := p.Addr + uint64(in.size)
+			_, inside := insts[next] // and not padding
+			inside = inside && next < p.Addr+uint64(in.Region)
 			for i := range interruptions {
-				if c := &interruptions[i]; !c.inside || next < p.Addr+uint64(in.Region) {
+				if c := &interruptions[i]; inside || !c.inside {
 					if err := d.interrupt(t, c, p, next, &count); err != nil {
 						return fmt.Errorf("%s: %w", c.name, err)
 					}

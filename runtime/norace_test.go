@@ -1,0 +1,5 @@
+//go:build !race && unicorn
+
+package runtime_test
+
+const raceDetector = false
