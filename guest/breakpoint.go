@@ -79,7 +79,7 @@ func (c *CPU) atBreakpoint(early *[unicorn.Early]uint64) bool {
 func (c *CPU) atCall(early *[unicorn.Early]uint64) bool {
 	gate := early[0]
 	c.showEarly(early)
-	c.SetPC(gate + c.m.gates.Hi - c.m.gates.Lo)
+	c.passGate()
 	err := c.m.onCall(c.Index, gate)
 	wrote := c.core.changed || c.wide.changed
 	if writeErr := c.writeBack(); err == nil {
@@ -91,8 +91,8 @@ func (c *CPU) atCall(early *[unicorn.Early]uint64) bool {
 	return err == nil
 }
 
-// passGate has the instruction at a gate, which was kept from memory, executed behind
-// the gates: the call has been made.
+// passGate has a CPU at a gate execute the instruction behind the gates instead, so
+// that the call is not made again.
 func (c *CPU) passGate() {
 	if pc := c.PC(); c.m.gates.Holds(pc) {
 		c.SetPC(pc + c.m.gates.Hi - c.m.gates.Lo)

@@ -331,7 +331,7 @@ func (c *CPU) stopped(stop unicorn.Stop, number uint32, err error) (ev runtime.E
 		c.SetPC(addr)
 	}
 	if err != nil {
-		c.passGate()
+		c.passGate() // its instruction was kept from memory
 	}
 	pc := c.PC()
 	switch {

@@ -273,15 +273,21 @@ func returnAndEntry(l *lab) {
 	equal(l, "Returns", p.Returns(), 4)
 }
 
-func returnMissed(l *lab) {
-	name, adds, _ := l.called()
-	p := l.returnProbe(name, &runtime.ReturnProbe{})
+// callInside has a probe in the function second call a function with 1, which adds to
+// it.
+func (l *lab) callInside(name string, adds uint64) {
 	l.register(l.at("second", "subject"), &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
 		v, err := c.Call(l.function(name), 1)
 		l.must(err)
 		equal(l, "the nested call's result", v, 1+adds)
 		return false
 	}})
+}
+
+func returnMissed(l *lab) {
+	name, adds, _ := l.called()
+	p := l.returnProbe(name, &runtime.ReturnProbe{})
+	l.callInside(name, adds)
 	l.returns(203, "second", 3)
 	equal(l, "Nmissed", p.Nmissed(), 1)
 	equal(l, "Returns", p.Returns(), 1)
@@ -363,12 +369,7 @@ func jprobeMissed(l *lab) {
 	name, adds, _ := l.called()
 	p := &runtime.Jprobe{Symbol: name, Mirror: l.function("store")}
 	l.must(l.r.RegisterJprobe(p))
-	l.register(l.at("second", "subject"), &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
-		v, err := c.Call(l.function(name), 1)
-		l.must(err)
-		equal(l, "the nested call's result", v, 1+adds)
-		return false
-	}})
+	l.callInside(name, adds)
 	l.returns(203, "second", 3)
 	equal(l, "Hits", p.Hits(), 0)
 	equal(l, "Nmissed", p.Nmissed(), 1)

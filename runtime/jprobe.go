@@ -114,20 +114,11 @@ func (p *Jprobe) Entry() *Probe { return p.entry }
 // runMirror runs a mirror function on a CPU that stands at a function's entry,
 // and restores what it changed.
 func (r *Runtime) runMirror(cpu int, f Function) error {
+	defer r.nest(cpu)()
 	c := r.m.CPU(cpu)
-	saved := r.file.NewState()
-	c.Save(saved)
 	stack, sp := make([]byte, argumentArea), c.Reg(r.file.SP)
 	stack = stack[:r.readable(stack, sp)]
-	running, wasRunning := r.cpus[cpu].running, c.Running()
-	r.depth++
-	defer func() {
-		r.depth--
-		r.cpus[cpu].running = running
-		c.Restore(saved)
-		c.SetRunning(wasRunning)
-		_ = r.m.Write(sp, stack)
-	}()
+	defer func() { _ = r.m.Write(sp, stack) }()
 	r.enterMirror(c, f)
 	return r.runAlone(cpu, nestedBudget, r.stubs.mirrorEnd())
 }

@@ -166,9 +166,9 @@ func (r *Runtime) runAlone(cpu, budget int, end uint64) error {
 // inside a hit.
 const nestedBudget = 1 << 30
 
-// callNested calls f on a CPU that is handling a hit, or is interrupted, and
-// restores the registers.
-func (r *Runtime) callNested(cpu int, f Function, args []uint64) (uint64, error) {
+// nest has a CPU do something else, until what it returns is called: then it is
+// where it was.
+func (r *Runtime) nest(cpu int) (restore func()) {
 	c := r.m.CPU(cpu)
 	saved := r.file.NewState()
 	c.Save(saved)
@@ -176,13 +176,20 @@ func (r *Runtime) callNested(cpu int, f Function, args []uint64) (uint64, error)
 	current, outer, running := control.current, control.outer, control.running
 	r.depth++
 	control.left = append(control.left, c.Reg(r.file.PC))
-	defer func() {
+	return func() {
 		r.depth--
 		control.left = control.left[:len(control.left)-1]
 		control.current, control.outer, control.running = current, outer, running
 		c.Restore(saved)
 		c.SetRunning(wasRunning)
-	}()
+	}
+}
+
+// callNested calls f on a CPU that is handling a hit, or is interrupted, and
+// restores the registers.
+func (r *Runtime) callNested(cpu int, f Function, args []uint64) (uint64, error) {
+	defer r.nest(cpu)()
+	c := r.m.CPU(cpu)
 	// Calls that are going on are told apart by their stack pointers.
 	c.SetReg(r.file.SP, c.Reg(r.file.SP)-uint64(r.isa.PtRegs().Size))
 	if err := c.Call(f, args...); err != nil {
