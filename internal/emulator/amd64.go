@@ -26,6 +26,7 @@ func amd64Model(f *machine.File) Model {
 		Defect: amd64Defect,
 		skip:   amd64Skip,
 		event:  amd64Event,
+		pends:  amd64Pends,
 		blank:  0xcc, // int3
 	}
 	ids := map[int]int32{
@@ -46,19 +47,20 @@ func amd64Model(f *machine.File) Model {
 	return s
 }
 
-// doubleFault is what the engine makes of a fault after another, since it never
-// sees the first one's handler return.
-const doubleFault = 8
-
-// contributory are the exceptions that make a double fault of another one.
-const contributory = 1<<0 | 1<<10 | 1<<11 | 1<<12 | 1<<13
+// pageFault is the number of a page fault, and contributory are those of the
+// exceptions that make a double fault of another one [SDM vol. 3, 6.15].
+const (
+	pageFault    = 14
+	contributory = 1<<0 | 1<<10 | 1<<11 | 1<<12 | 1<<13
+)
 
 func amd64Event(trap uint32) machine.Event {
-	if trap == doubleFault || contributory>>trap&1 != 0 {
-		trap = 0
-	}
 	return machine.Event{Kind: machine.EventTrap, Number: uint64(trap)}
 }
+
+// amd64Pends reports whether the engine takes a later exception for one during
+// this one.
+func amd64Pends(trap uint32) bool { return contributory>>trap&1 != 0 || trap == pageFault }
 
 // amd64Defect names the classes that the engine runs wrongly: it takes VEX-128
 // for the SSE form, and cannot abort a transaction.

@@ -45,6 +45,11 @@ func Open(name string, file *machine.File) (*Emulator, error) {
 	if err := e.engine.Map(0, mem.arena); err != nil {
 		return nil, closing(err, e.engine.Close, mem.close)
 	}
+	if e.pends != nil {
+		if _, err := e.engine.Context(); err != nil {
+			return nil, closing(err, e.engine.Close, mem.close)
+		}
+	}
 	e.regs = e.registers()
 	e.hidden = e.NewHidden(file)
 	if e.NewExecutor != nil {
@@ -172,6 +177,12 @@ func (e *Emulator) runEngine(s machine.State, stay machine.Range, steps int) (ma
 	stop, number, err := e.engine.Run(e.regs, e.pc, stay.Lo, stay.Hi, 1, steps)
 	event, left := e.ended(stop, number, err), e.engine.Left()
 	e.getRegisters(s)
+	if stop == unicorn.StopTrap && e.pends != nil && e.pends(number) {
+		// The state of an engine that has run nothing yet: no exception pends.
+		if err := e.engine.SetContext(); err != nil {
+			return event, left, err
+		}
+	}
 	if e.hidden != nil {
 		return event, left, e.leave(s)
 	}

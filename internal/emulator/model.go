@@ -41,6 +41,10 @@ type Model struct {
 
 	skip  func(*decode.Inst) string // what else no random state is run on
 	event func(trap uint32) machine.Event
+	// pends reports whether the engine goes on to handle a trap after the run
+	// that it ended, so that a later one would have another number, or none;
+	// nil where it never does.
+	pends func(trap uint32) bool
 	blank byte // fills memory that has no instructions, and ends what the engine translates
 }
 
