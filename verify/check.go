@@ -80,13 +80,15 @@ func (c *checker) check(found []decode.Inst, t *tally) error {
 		if err := e.Load([]machine.Part{{Addr: from, Code: c.bytes()}, {Addr: to, Code: moved}}); err != nil {
 			return err
 		}
-		result, err := c.run(e, to, moved, t)
+		result, states, err := c.run(e, to, moved, t)
 		if err != nil {
 			return fmt.Errorf("%s: %x at %#x: %w", e.Name(), c.bytes(), from, err)
 		}
 		switch result {
 		case compared:
 			t.verify(c.class())
+			t.states += states.run
+			t.endless += states.endless
 			return nil
 		case notCompared:
 			reason = "exceptions or loops in every state"
@@ -185,8 +187,13 @@ const (
 	compared
 )
 
-// run compares the two forms in all states.
-func (c *checker) run(e machine.Engine, to uint64, moved []byte, t *tally) (result, error) {
+// stateCounts says what became of the states of one instruction: both forms
+// were run from it, or the original came to no end.
+type stateCounts struct{ run, endless int }
+
+// run compares the two forms in all states, or up to one in which they differ.
+func (c *checker) run(e machine.Engine, to uint64, moved []byte, t *tally) (result, stateCounts, error) {
+	var states stateCounts
 	from := c.insts[0].Addr
 	here, there := machine.Range{Lo: from, Hi: c.next()}, machine.Range{Lo: to, Hi: to + uint64(len(moved))}
 	done := notCompared
@@ -200,14 +207,15 @@ func (c *checker) run(e machine.Engine, to uint64, moved []byte, t *tally) (resu
 		c.file.SetWord(c.start, c.file.PC, from)
 		event, writes, err := e.Run(c.left, c.start, seed, here, c.originalSteps())
 		if err != nil {
-			return unknown, err
+			return unknown, states, err
 		}
 		switch {
 		case event.Kind == machine.EventInvalid:
-			return unknown, nil
+			return unknown, states, nil
 		case event.Kind != machine.EventSteps:
 		case c.originalSteps() > 1:
-			continue // a loop with no end in sight
+			states.endless++
+			continue
 		default:
 			event.Kind = machine.EventLeft
 		}
@@ -216,19 +224,19 @@ func (c *checker) run(e machine.Engine, to uint64, moved []byte, t *tally) (resu
 		c.file.SetWord(c.start, c.file.PC, to)
 		movedEvent, writes, err := e.Run(c.right, c.start, seed, there, movedSteps)
 		if err != nil {
-			return unknown, err
+			return unknown, states, err
 		}
-		t.states++
+		states.run++
 		what, complete := c.compare(event, movedEvent, to-from, writes)
 		if what != nil {
 			c.differ(to, moved, what, t)
-			return compared, nil
+			return compared, states, nil
 		}
 		if complete {
 			done = compared
 		}
 	}
-	return done, nil
+	return done, states, nil
 }
 
 // originalSteps is 1 for a lone instruction that may jump to itself, so that it

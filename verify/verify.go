@@ -77,11 +77,15 @@ type Report struct {
 	Instructions int // in the file
 	Distinct     int // different ones, or the sample of them
 	Executed     int // of the distinct ones
-	States       int
-	Differences  int          // instructions with at least one differing state
-	Verified     []Count      // what was executed, by class, most first
-	Skipped      []Count      // what was not, by class, most first
-	Examples     []Difference // the first of each differing instruction, at most MaxExamples
+	// States is the number of states from which both forms of an executed
+	// instruction were run, and Endless of those in which the original is a loop
+	// that came to no end. Together they are Options.States for each executed
+	// instruction, but for the states after the first that differs.
+	States, Endless int
+	Differences     int          // instructions with at least one differing state
+	Verified        []Count      // what was executed, by class, most first
+	Skipped         []Count      // what was not, by class, most first
+	Examples        []Difference // the first of each differing instruction, at most MaxExamples
 }
 
 // MaxExamples bounds Report.Examples.
@@ -253,9 +257,10 @@ func work(ctx context.Context, runs [][]decode.Inst, form relocate.Form, next *a
 
 // tally is what one worker counts.
 type tally struct {
-	executed, states, differences int
-	verified, skipped             map[string]int
-	examples                      []Difference
+	executed, differences int
+	states, endless       int
+	verified, skipped     map[string]int
+	examples              []Difference
 }
 
 func merge(tallies []tally) *Report {
@@ -265,6 +270,7 @@ func merge(tallies []tally) *Report {
 		t := &tallies[i]
 		r.Executed += t.executed
 		r.States += t.states
+		r.Endless += t.endless
 		r.Differences += t.differences
 		for class, n := range t.verified {
 			verified[class] += n

@@ -179,6 +179,7 @@ func writeReportJSON(w *bufio.Writer, v *verify.Report) {
 	r.num("distinct", v.Distinct)
 	r.num("executed", v.Executed)
 	r.num("states", v.States)
+	r.num("endless", v.Endless)
 	r.num("differences", v.Differences)
 	countFields(r, "verified", v.Verified)
 	countFields(r, "skipped", v.Skipped)
@@ -219,6 +220,9 @@ func writeReport(w *bufio.Writer, p palette, isa arch.ISA, v *verify.Report) {
 		line("    ", c.Instructions, c.Class)
 	}
 	line("states", v.States, "")
+	if v.Endless > 0 {
+		line("  not run", v.Endless, "loops that come to no end")
+	}
 	line("differences", v.Differences, "")
 	for i := range v.Examples {
 		writeDifference(&t, isa, &v.Examples[i])
