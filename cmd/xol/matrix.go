@@ -69,8 +69,14 @@ func (a *app) matrix(opt *matrixOptions) error {
 func (a *app) writeMatrix(opt *matrixOptions, run matrixRunner) error {
 	w, flush := a.results()
 	out := newMatrixWriter(w, opt.format.value, a.palette())
-	failures := 0
-	match := func(name string) bool { ok, _ := path.Match(opt.glob, name); return ok }
+	failures, matches := 0, 0
+	match := func(name string) bool {
+		ok, _ := path.Match(opt.glob, name)
+		if ok {
+			matches++
+		}
+		return ok
+	}
 	ctx, stop := interruptible()
 	defer stop()
 	err := run(ctx, match, func(r matrix.Result) error {
@@ -79,6 +85,9 @@ func (a *app) writeMatrix(opt *matrixOptions, run matrixRunner) error {
 		}
 		return out.add(r)
 	})
+	if err == nil && matches == 0 {
+		return fmt.Errorf("matrix: no case matches --case %q (a glob for the whole name, such as '*handler*')", opt.glob)
+	}
 	if err == nil {
 		err = out.close()
 	}

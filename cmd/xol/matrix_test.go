@@ -69,6 +69,18 @@ NO bad, at times, ppc64, boosted: states are none
 	compareLines(t, "\n"+got, want)
 }
 
+func TestMatrixWithoutACase(t *testing.T) {
+	for _, format := range []string{formatTable, formatJSON, formatJSONL, formatCSV} {
+		got, err := writeSome(t, format, "nosuch*")
+		if err == nil || errors.Is(err, answerNo) || !strings.Contains(err.Error(), `"nosuch*"`) {
+			t.Errorf("%s: error %v, want one that names the glob", format, err)
+		}
+		if got != "" {
+			t.Errorf("%s: wrote %q", format, got)
+		}
+	}
+}
+
 func TestMatrixRecords(t *testing.T) {
 	got, err := writeSome(t, formatJSONL, "bad*")
 	if !errors.Is(err, answerNo) {
