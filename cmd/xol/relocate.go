@@ -50,8 +50,10 @@ at PLACE in an ELF FILE (see explain). A slot holds one instruction and its way
 back; a region holds whole instructions, those that cover --size bytes where they
 come from a FILE, and then a jump back.
 
-With - every line of standard input is FROM TO HEX, and slot or region behind it
-if it is not --form. There is one result per line, in order.
+With - every line of standard input is FROM TO HEX, and slot or region after it
+if it is not --form. There is one result per line, in order. Bytes after the one
+instruction of a slot are an error among arguments; in a line they are left out,
+and a note says so.
 
 In the profile linux-6.12 the bytes are those of that kernel: on amd64 a slot is
 the copy with its displacement re-based, then INT3; a region is the copies, then a
@@ -105,6 +107,7 @@ type mover struct {
 // moved is one result.
 type moved struct {
 	from, to uint64
+	form     string // as in --form
 	code     []byte
 	exec     string
 	notes    []string
@@ -228,7 +231,20 @@ func (a *app) relocationJob(m *mover, opt *relocateOptions, args []string) (j jo
 			return j, fmt.Errorf("relocate: %w (argument %d)", err, i+1)
 		}
 	}
+	if rest := m.unused(j, m.form); rest != "" {
+		return j, fmt.Errorf("relocate: %s (--form region moves several)", rest)
+	}
 	return j, nil
+}
+
+// unused says which bytes of a job a slot has no use for: those after its first
+// instruction. It is empty where there are none.
+func (m *mover) unused(j job, form string) string {
+	var first decode.Inst
+	if form != formSlot || m.isa.Decode(&first, j.code, j.from) != nil || int(first.Len) == len(j.code) {
+		return ""
+	}
+	return fmt.Sprintf("a slot holds one instruction, and of %d bytes the first is %d long", len(j.code), first.Len)
 }
 
 // fileJob takes the instructions from a file.
@@ -347,7 +363,7 @@ func parseMoveLine(line []byte, form string) (j job, _ string, err error) {
 
 // move does one job. A slot takes the first instruction of the bytes.
 func (m *mover) move(j job, form string) (res moved) {
-	res = moved{from: j.from, to: j.to, exec: classify.ExecSlot.String()}
+	res = moved{from: j.from, to: j.to, form: form, exec: classify.ExecSlot.String()}
 	opt := m.opt
 	if form == formRegion {
 		opt.Form = relocate.Region
@@ -379,7 +395,10 @@ func (m *mover) move(j job, form string) (res moved) {
 	case errors.As(res.err, &refused):
 		res.err, res.rule = errors.New(refused.Rule.Reason), refused.Rule.ID
 	case res.err == nil:
-		res.notes = m.notes()
+		if rest := m.unused(j, form); rest != "" {
+			res.notes = append(res.notes, rest)
+		}
+		res.notes = append(res.notes, m.notes()...)
 		res.text = m.disassemble(res.code, j.to)
 	}
 	return res

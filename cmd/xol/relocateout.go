@@ -44,6 +44,8 @@ func (m *movedRecords) fields(r *records, res *moved) {
 	r.only(res.err != nil)
 	r.str("error", errorText(res.err))
 	r.str("rule", res.rule)
+	r.only(res.err == nil)
+	r.str("form", res.form)
 	r.end()
 }
 
@@ -63,7 +65,7 @@ func (m *movedTable) write(res *moved) error {
 		_, err := m.w.Write(t.buf)
 		return err
 	}
-	t.left(0, fmt.Sprintf("%#x to %#x, %s, %d bytes", res.from, res.to, res.exec, len(res.code)), bold)
+	t.left(0, fmt.Sprintf("%#x to %#x, %s, %d bytes", res.from, res.to, res.what(), len(res.code)), bold)
 	t.end()
 	if len(res.code) > 0 {
 		t.left(0, fmt.Sprintf("  %x", res.code), plain)
@@ -82,3 +84,12 @@ func (m *movedTable) write(res *moved) error {
 }
 
 func (m *movedTable) close() {}
+
+// what names the moved code: a region, or how the copy of one instruction is
+// executed.
+func (res *moved) what() string {
+	if res.form == formRegion {
+		return formRegion
+	}
+	return res.exec
+}
