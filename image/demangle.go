@@ -1,6 +1,7 @@
 package image
 
 import (
+	"iter"
 	"strings"
 
 	"github.com/ianlancetaylor/demangle"
@@ -12,13 +13,68 @@ const (
 	maxDemangled = 14       // bytes as a power of 2
 )
 
+// isMangled reports whether it is worth while to demangle a name.
+func isMangled(name string) bool {
+	return len(name) > 2 && name[0] == '_' && (name[1] == 'Z' || name[1] == 'R')
+}
+
 // demangleName returns a C++ or Rust name as it was written, with the types of
-// parameters but without those of results. Any other name comes back as it is,
-// and so does one that is longer than any compiler makes.
+// parameters but without those of results. What linkers and objdump add to a
+// name behind an @ is kept. Any other name comes back as it is, and so does one
+// that is longer than any compiler makes.
 func demangleName(name string) string {
+	name, suffix := splitAt(name)
+	return demangled(name) + suffix
+}
+
+// splitAt cuts "name@plt" before the @.
+func splitAt(name string) (base, suffix string) {
+	if i := strings.IndexByte(name, '@'); i > 0 {
+		return name[:i], name[i:]
+	}
+	return name, ""
+}
+
+func demangled(name string, options ...demangle.Option) string {
 	// Go names have no such prefix, and the library would look for others.
-	if !strings.HasPrefix(name, "_Z") && !strings.HasPrefix(name, "_R") || len(name) > maxMangled {
+	if !isMangled(name) || len(name) > maxMangled {
 		return name
 	}
-	return demangle.Filter(name, demangle.MaxLength(maxDemangled))
+	return demangle.Filter(name, append(options, demangle.MaxLength(maxDemangled))...)
+}
+
+// writings returns the forms of a mangled name that people write: as it is
+// printed, without the types of parameters, and without template arguments as
+// well. What a compiler has split off a function has only the first form. A
+// name that is not mangled has none.
+func writings(name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		base, suffix := splitAt(name)
+		full := demangled(base)
+		if full == base || !yield(full+suffix) || strings.IndexByte(base, '.') >= 0 {
+			return
+		}
+		if yield(demangled(base, demangle.NoParams) + suffix) {
+			yield(demangled(base, demangle.NoParams, demangle.NoTemplateParams) + suffix)
+		}
+	}
+}
+
+// isWritten reports whether name is a form of a mangled one.
+func isWritten(name, mangled string) bool {
+	for written := range writings(mangled) {
+		if written == name {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutClone takes off a name what compilers add to one of the forms that
+// they make of a function: .isra.0, .constprop.0, .part.0, .cold.
+func withoutClone(name string) string {
+	if i := strings.IndexByte(name, '.'); i > 0 {
+		return name[:i]
+	}
+	return name
 }

@@ -58,18 +58,22 @@ func (e *TypeError) Error() string {
 	return fmt.Sprintf("ELF type %v is not supported (supported: ET_EXEC, ET_DYN, ET_REL)", e.Type)
 }
 
-// SymbolNotFoundError says that no symbol has a name, and which names are
-// like it.
+// SymbolNotFoundError says that no symbol has a name, or that no function
+// matches a pattern, and which names are like it.
 type SymbolNotFoundError struct {
 	Name    string
 	Nearest []string // the most similar first; empty where none is similar
 }
 
 func (e *SymbolNotFoundError) Error() string {
-	if len(e.Nearest) == 0 {
-		return fmt.Sprintf("no symbol %q", e.Name)
+	text := fmt.Sprintf("no symbol %q", e.Name)
+	if strings.ContainsAny(e.Name, "*?[") {
+		text = fmt.Sprintf("no function matches %q", e.Name)
 	}
-	return fmt.Sprintf("no symbol %q (similar: %s)", e.Name, strings.Join(e.Nearest, ", "))
+	if len(e.Nearest) > 0 {
+		text += " (similar: " + strings.Join(e.Nearest, ", ") + ")"
+	}
+	return text
 }
 
 // NotTextError says that an address or file offset holds no program text.

@@ -154,25 +154,25 @@ func (im *Image) named(t *symtab, name string) []uint64 {
 	return im.demangled(t, name)
 }
 
-// demangled returns the addresses of the symbols that are written so in C++
-// or Rust.
+// demangled returns the addresses of the symbols and functions that are written
+// so in C++ or Rust, with or without the types of parameters.
 func (im *Image) demangled(t *symtab, name string) []uint64 {
-	if !strings.ContainsAny(name, ":(<") {
-		return nil
-	}
 	var addrs []uint64
 	for _, i := range t.sorted {
-		s := &t.syms[i]
-		if n := t.name(s); !s.external() && isMangled(n) && demangleName(n) == name {
+		if s := &t.syms[i]; !s.external() && isWritten(name, t.name(s)) {
 			addrs = append(addrs, s.addr)
 		}
 	}
+	fns, err := im.Functions(im.ownExtent())
+	if err != nil {
+		return addrs
+	}
+	for i := range fns {
+		if f := &fns[i]; f.Source != FromSymbol && isWritten(name, f.Name) {
+			addrs = append(addrs, f.Addr)
+		}
+	}
 	return addrs
-}
-
-// isMangled reports whether it is worth while to demangle a name.
-func isMangled(name string) bool {
-	return len(name) > 2 && name[0] == '_' && (name[1] == 'Z' || name[1] == 'R')
 }
 
 // ownExtent is how the functions of the file are counted where nothing else
@@ -186,32 +186,84 @@ func (im *Image) ownExtent() Extent {
 
 // Match returns the functions whose name, or a name of the same address,
 // matches the pattern: * stands for any characters, ? for any one, [a-c] for
-// one of a set. Where none does it returns a *SymbolNotFoundError.
+// one of a set. Names of C++ and Rust match as they are in the file and as
+// they were written, with or without the types of parameters. Where none does
+// it returns a *SymbolNotFoundError.
 func (im *Image) Match(e Extent, pattern string) ([]Function, error) {
+	found, missing, err := im.Select(e, []string{pattern})
+	if err == nil && len(missing) > 0 {
+		err = missing[0]
+	}
+	return found, err
+}
+
+// Select returns the functions that match any of the patterns, as Match does,
+// sorted by address; and an error for each pattern that matches none, the first
+// few of them with similar names.
+func (im *Image) Select(e Extent, patterns []string) (found []Function, missing []*SymbolNotFoundError, err error) {
 	fns, err := im.Functions(e)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	t, err := im.symbols()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	aliases := make(map[uint64]bool)
+	starts := func(addr uint64) bool {
+		i := sort.Search(len(fns), func(i int) bool { return fns[i].Addr >= addr })
+		return i < len(fns) && fns[i].Addr == addr
+	}
+	g := globs{patterns: patterns, hit: make([]bool, len(patterns))}
+	named := make(map[uint64]bool)
 	for _, i := range t.sorted {
-		if s := &t.syms[i]; im.textAt(s.addr) >= 0 && matchGlob(pattern, t.name(s)) {
-			aliases[s.addr] = true
+		if s := &t.syms[i]; starts(s.addr) && g.match(t.name(s)) {
+			named[s.addr] = true
 		}
 	}
-	var found []Function
 	for i := range fns {
-		if f := &fns[i]; aliases[f.Addr] || f.Source != FromSymbol && matchGlob(pattern, f.Name) {
+		if f := &fns[i]; named[f.Addr] || f.Source != FromSymbol && g.match(f.Name) {
 			found = append(found, *f)
 		}
 	}
-	if len(found) == 0 {
-		return nil, &SymbolNotFoundError{Name: pattern, Nearest: im.nearest(t, strings.Trim(pattern, "*?"))}
+	for i, pattern := range patterns {
+		if g.hit[i] {
+			continue
+		}
+		e := &SymbolNotFoundError{Name: pattern}
+		if len(missing) < mostHints {
+			e.Nearest = im.nearest(t, strings.Trim(pattern, "*?"))
+		}
+		missing = append(missing, e)
 	}
-	return found, nil
+	return found, missing, nil
+}
+
+// mostHints is for how many patterns similar names are looked for, which takes
+// a look at all names each time.
+const mostHints = 16
+
+// globs are patterns that names are matched with.
+type globs struct {
+	patterns []string
+	hit      []bool // the patterns that matched
+}
+
+// match reports whether a name matches any of the patterns.
+func (g *globs) match(name string) bool {
+	any := g.matchAs(name)
+	for written := range writings(name) {
+		any = g.matchAs(written) || any // not only the first: another pattern may match this
+	}
+	return any
+}
+
+func (g *globs) matchAs(name string) (any bool) {
+	for i, pattern := range g.patterns {
+		if matchGlob(pattern, name) {
+			g.hit[i], any = true, true
+		}
+	}
+	return any
 }
 
 // matchGlob reports whether all of name matches pattern.
@@ -280,10 +332,15 @@ func inSet(set string, c byte) bool {
 // nothing.
 func (im *Image) Symbolize(addr uint64) (name string, base uint64) {
 	name, base = im.symbolize(addr)
+	return im.printed(name), base
+}
+
+// printed returns a name as it is to be shown.
+func (im *Image) printed(name string) string {
 	if im.opt.Demangle && isMangled(name) {
-		name = demangleName(name)
+		return demangleName(name)
 	}
-	return name, base
+	return name
 }
 
 func (im *Image) symbolize(addr uint64) (name string, base uint64) {
@@ -368,15 +425,16 @@ func (im *Image) symbolizeExternal(t *symtab, addr uint64) (name string, base ui
 // mostNearest is how many similar names an error suggests.
 const mostNearest = 3
 
-// nearest returns the names in text that are most like name.
+// nearest returns the names in text that are most like name, first those that
+// a compiler has made of it.
 func (im *Image) nearest(t *symtab, name string) []string {
 	type match struct {
 		name string
 		cost int
 	}
 	var found []match
-	limit := max(2, len(name)/3)
 	seen := make(map[string]bool)
+	limit := max(2, len(name)/3)
 	var d distance
 	for _, i := range t.sorted {
 		s := &t.syms[i]
@@ -387,9 +445,9 @@ func (im *Image) nearest(t *symtab, name string) []string {
 		if isMapping(n) || seen[n] {
 			continue
 		}
-		if cost := d.between(name, n, limit); cost <= limit {
+		if cost := d.ofSymbol(name, n, limit); cost <= limit {
 			seen[n] = true
-			found = append(found, match{n, cost})
+			found = append(found, match{im.printed(n), cost})
 		}
 	}
 	sort.SliceStable(found, func(i, j int) bool {
@@ -405,6 +463,22 @@ func (im *Image) nearest(t *symtab, name string) []string {
 
 // distance computes edit distances.
 type distance struct{ rows [3][]int }
+
+// ofSymbol returns how far a symbol's name is from one that was asked for: 0
+// for what a compiler has made of it, some number above limit if it is further.
+func (d *distance) ofSymbol(asked, name string, limit int) int {
+	if withoutClone(name) == withoutClone(asked) {
+		return 0
+	}
+	cost := d.between(asked, name, limit)
+	if isMangled(asked) {
+		return cost
+	}
+	for written := range writings(name) {
+		cost = min(cost, d.between(asked, written, limit))
+	}
+	return cost
+}
 
 // between returns how many characters must be inserted, deleted, replaced or
 // swapped with their neighbour to make b of a; some number above limit if that

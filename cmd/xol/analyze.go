@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,7 +45,7 @@ Output formats:
   jsonl  a line for each function ("kind":"function"), then a line "kind":"totals" for each FILE
   csv    a line for each function, no totals
 With --insns json is an array, and json, jsonl and csv have rows of instructions
-and nothing else; the field file says which FILE where there are several.
+and nothing else.
 
 With --markers nothing is judged: there is a row for every static marker (USDT
 probe) of the files, with its arguments as the file has them.`,
@@ -132,9 +130,15 @@ func (a *app) analyzeFile(list listing, opt *analyzeOptions, path string, symbol
 	if err != nil {
 		return fileError(path, err)
 	}
-	functions, missing := selectFunctions(an, patterns)
+	functions, missing, err := selectFunctions(an, patterns)
+	if err != nil {
+		return fileError(path, err)
+	}
 	for _, err := range missing {
 		a.report(fileError(path, err))
+	}
+	if len(missing) > 0 && len(functions) == 0 {
+		return failed
 	}
 	err = a.analyzeFunctions(list, &analyzedFile{path, an}, functions)
 	if err == nil && len(missing) > 0 {
@@ -204,19 +208,11 @@ func (fa *fileAnalysis) add(j judged) error {
 // selectFunctions returns the functions that match any of the patterns, all of
 // them where there are none, sorted by address; and an error for each pattern
 // that matches none.
-func selectFunctions(an *analyze.Analysis, patterns []string) (selected []image.Function, missing []error) {
+func selectFunctions(an *analyze.Analysis, patterns []string) (selected []image.Function, missing []*image.SymbolNotFoundError, err error) {
 	if len(patterns) == 0 {
-		return an.Functions(), nil
+		return an.Functions(), nil, nil
 	}
-	for _, pattern := range patterns {
-		matches, err := an.Image.Match(an.Extent, pattern)
-		if err != nil {
-			missing = append(missing, err)
-		}
-		selected = append(selected, matches...)
-	}
-	slices.SortFunc(selected, func(a, b image.Function) int { return cmp.Compare(a.Addr, b.Addr) })
-	return slices.CompactFunc(selected, func(a, b image.Function) bool { return a.Addr == b.Addr }), missing
+	return an.Image.Select(an.Extent, patterns)
 }
 
 // textSize returns the bytes of text in functions.

@@ -115,3 +115,53 @@ func TestAnalyzeSelection(t *testing.T) {
 		}
 	}
 }
+
+// TestAnalyzeWithoutMatch asks for functions that the file does not have: one
+// line says so, and nothing looks like a result.
+func TestAnalyzeWithoutMatch(t *testing.T) {
+	for flags, want := range map[string]string{
+		"-o table": "", "-o json": "", "-o jsonl": "", "--insns -o table": "", "--insns -o json": "[\n]\n",
+	} {
+		inv := xol("analyze "+flags+" --func nosuch* testdata/amd64.elf", "")
+		if inv.status != 2 || inv.stdout != want || inv.stderr != "xol: testdata/amd64.elf: no function matches \"nosuch*\"\n" {
+			t.Errorf("%s: status %d, %q\n%s", flags, inv.status, inv.stderr, inv.stdout)
+		}
+	}
+}
+
+// TestEveryRowNamesItsFile counts on the field for one file and for several.
+func TestEveryRowNamesItsFile(t *testing.T) {
+	for _, flags := range []string{"", "--insns", "--markers"} {
+		for _, files := range []string{"testdata/markers-amd64.elf", "testdata/markers-amd64.elf testdata/markers-arm64.elf"} {
+			inv := xol("analyze "+flags+" -o jsonl "+files, "")
+			if inv.stdout == "" {
+				t.Errorf("%s %s: no rows; %s", flags, files, inv.stderr)
+			}
+			for line := range strings.Lines(inv.stdout) {
+				var row struct{ File string }
+				if err := json.Unmarshal([]byte(line), &row); err != nil || !strings.Contains(files, row.File) || row.File == "" {
+					t.Errorf("%s %s: %q in %s", flags, files, row.File, line)
+				}
+			}
+		}
+	}
+}
+
+// TestWrittenNames asks for C++ functions as tables print them.
+func TestWrittenNames(t *testing.T) {
+	const file = "../../image/testdata/elf/names.amd64.so"
+	inv := xol("analyze --func 'ns::*' "+file, "")
+	for _, name := range []string{"ns::over(int)", "ns::over(double)", "int ns::fill<int>(int)", "ns::imported(int)@plt"} {
+		if !strings.Contains(inv.stdout, name) || inv.status != 0 {
+			t.Errorf("status %d, %s: no %s in\n%s", inv.status, inv.stderr, name, inv.stdout)
+		}
+	}
+	inv = xol("explain "+file+" ns::over", "")
+	if !strings.HasPrefix(inv.stdout, "ns::over(int) ") || !strings.Contains(inv.stdout, "also means 0x1070") {
+		t.Errorf("%s\n%s", inv.stderr, inv.stdout)
+	}
+	inv = xol("explain "+file+" do_sysinfo", "")
+	if inv.status != 2 || !strings.Contains(inv.stderr, "similar: do_sysinfo.isra.0") {
+		t.Errorf("%s", inv.stderr)
+	}
+}

@@ -60,7 +60,7 @@ func newListing(w *bufio.Writer, opt *analyzeOptions, p palette, several bool) l
 	case opt.format.value == formatTable:
 		return &tableListing{w: w, palette: p, insns: opt.insns}
 	case opt.insns:
-		return newInsnRecords(w, opt.format.value, several)
+		return newInsnRecords(w, opt.format.value)
 	default:
 		return newFunctionRecords(w, opt.format.value, several)
 	}

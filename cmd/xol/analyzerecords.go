@@ -12,13 +12,10 @@ import (
 )
 
 // insnRecords prints a record for each instruction.
-type insnRecords struct {
-	*stream
-	several bool // files
-}
+type insnRecords struct{ *stream }
 
-func newInsnRecords(w *bufio.Writer, format string, several bool) *insnRecords {
-	l := &insnRecords{several: several}
+func newInsnRecords(w *bufio.Writer, format string) *insnRecords {
+	l := new(insnRecords)
 	l.stream = newStream(w, format, "[", "\n]\n", func(r *records) {
 		l.fields(r, "", new(image.Function), new(decode.Inst), "", new(classify.Verdict), new(jumpAnswer))
 	})
@@ -42,9 +39,7 @@ func (l *insnRecords) encode(file *analyzedFile, res *analyze.Result, _ *analyze
 func (l *insnRecords) fields(r *records, path string, f *image.Function, inst *decode.Inst, text string,
 	v *classify.Verdict, jump *jumpAnswer) {
 	r.begin()
-	if l.several {
-		r.str("file", path)
-	}
+	r.str("file", path)
 	r.addr("addr", inst.Addr)
 	r.str("sym", f.Name)
 	r.num("off", int(inst.Addr-f.Addr))
@@ -116,9 +111,7 @@ func (l *functionRecords) encode(file *analyzedFile, res *analyze.Result, s *ana
 func (l *functionRecords) fields(r *records, path string, res *analyze.Result, s *analyze.Summary) {
 	r.begin()
 	r.str("kind", "function")
-	r.only(l.several)
 	r.str("file", path)
-	r.only(true)
 	r.str("name", res.Function.Name)
 	r.addr("addr", res.Function.Addr)
 	r.num("size", int(res.Function.Size))
@@ -153,7 +146,7 @@ func (l *functionRecords) end(file *analyzedFile, sum *totals) {
 
 func (l *functionRecords) close() {
 	l.array("\n]")
-	if l.format == formatJSON {
+	if l.format == formatJSON && (l.several || l.stream != nil) {
 		l.w.WriteString("\n")
 	}
 }

@@ -15,8 +15,7 @@ var markerColumns = struct{ provider, name, place int }{12, 32, 36}
 type markerList struct {
 	w       *bufio.Writer
 	palette palette
-	several bool // files
-	files   int  // begun
+	files   int // begun
 	stream  *stream
 }
 
@@ -28,7 +27,7 @@ func (a *app) markers(opt *analyzeOptions, files []string) error {
 		return err
 	}
 	w, flush := a.results()
-	list := &markerList{w: w, palette: a.palette(), several: len(files) > 1}
+	list := &markerList{w: w, palette: a.palette()}
 	if format := opt.format.value; format != formatTable {
 		list.stream = newStream(w, format, "[", "\n]\n", func(r *records) {
 			list.fields(r, "", new(markerRow))
@@ -134,9 +133,7 @@ func (l *markerList) add(path string, row *markerRow) {
 
 func (l *markerList) fields(r *records, path string, row *markerRow) {
 	r.begin()
-	if l.several {
-		r.str("file", path)
-	}
+	r.str("file", path)
 	r.str("provider", row.Provider)
 	r.str("name", row.Name)
 	r.addr("location", row.Location)

@@ -1,0 +1,113 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var allMachines = []string{"amd64", "arm64", "ppc64le", "ppc64"}
+
+func namesFixture(t *testing.T, machine string) *Image {
+	t.Helper()
+	im, err := OpenFile(filepath.Join("testdata", "elf", "names."+machine+".so"), Options{Demangle: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { im.Close() })
+	return im
+}
+
+// matched lists the names that a pattern selects.
+func matched(im *Image, pattern string) string {
+	fns, err := im.Match(ExtentSymbol, pattern)
+	if err != nil {
+		return err.Error()
+	}
+	var names []string
+	for _, f := range fns {
+		names = append(names, f.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+func TestWrittenNamesMatch(t *testing.T) {
+	for _, machine := range allMachines {
+		im := namesFixture(t, machine)
+		for _, tt := range []struct{ pattern, want string }{
+			{"_ZN2ns4over*", "_ZN2ns4overEi _ZN2ns4overEd _ZN2ns4overEi.cold"},
+			{"ns::over*", "_ZN2ns4overEi _ZN2ns4overEd _ZN2ns4overEi.cold"},
+			{"ns::over", "_ZN2ns4overEi _ZN2ns4overEd"},
+			{"ns::over(int)", "_ZN2ns4overEi"},
+			{"ns::o?er(d*)", "_ZN2ns4overEd"},
+			{"ns::fill", "_ZN2ns4fillIiEET_S1_"},
+			{"ns::fill<int>", "_ZN2ns4fillIiEET_S1_"},
+			{"*::fill<*>", "_ZN2ns4fillIiEET_S1_"},
+			{"over", `no symbol "over"`},
+			{"ns::ovre", `no symbol "ns::ovre" (similar: ns::over(double), ns::over(int))`},
+			{"do_sysinfo", `no symbol "do_sysinfo" (similar: do_sysinfo.isra.0)`},
+			{"do_sysinfo.constprop.0", `no symbol "do_sysinfo.constprop.0" (similar: do_sysinfo.isra.0)`},
+		} {
+			if got := matched(im, tt.pattern); got != tt.want {
+				t.Errorf("%s: %s: got %s, want %s", machine, tt.pattern, got, tt.want)
+			}
+		}
+	}
+}
+
+func TestWrittenNamesResolve(t *testing.T) {
+	for _, machine := range allMachines {
+		im := namesFixture(t, machine)
+		for _, tt := range []struct{ place, want string }{
+			{"_ZN2ns4overEi+0x4", "ns::over(int)+4"},
+			{"ns::over", "ns::over(int)+0 ns::over(double)+0"},
+			{"ns::over+0x4", "ns::over(int)+4 ns::over(double)+4"},
+			{"ns::over(double)", "ns::over(double)+0"},
+			{"ns::over(int) [clone .cold]", "ns::over(int) [clone .cold]+0"},
+			{"ns::fill", "int ns::fill<int>(int)+0"},
+			{"NF_HOOK", `no symbol "NF_HOOK" (similar: NF_HOOK.constprop.0)`},
+		} {
+			var got []string
+			places, err := im.Resolve(tt.place)
+			if err != nil {
+				got = []string{err.Error()}
+			}
+			for _, p := range places {
+				got = append(got, fmt.Sprintf("%s+%d", p.Symbol, p.Offset))
+			}
+			if got := strings.Join(got, " "); got != tt.want {
+				t.Errorf("%s: %s: got %s, want %s", machine, tt.place, got, tt.want)
+			}
+		}
+	}
+}
+
+// Stubs of the linkage table have no symbols: their names are made here.
+func TestWrittenNamesOfStubs(t *testing.T) {
+	for _, machine := range []string{"amd64", "arm64"} {
+		im := namesFixture(t, machine)
+		for _, place := range []string{"_ZN2ns8importedEi@plt", "ns::imported(int)@plt", "ns::imported@plt"} {
+			places, err := im.Resolve(place)
+			if err != nil || len(places) != 1 || places[0].Symbol != "ns::imported(int)@plt" {
+				t.Errorf("%s: %s: got %v, %v", machine, place, places, err)
+			}
+			if got := matched(im, place); got != "_ZN2ns8importedEi@plt" {
+				t.Errorf("%s: %s: matches %s", machine, place, got)
+			}
+		}
+	}
+}
+
+func TestSelectNamesWhatIsMissing(t *testing.T) {
+	im := namesFixture(t, "amd64")
+	fns, missing, err := im.Select(ExtentSymbol, []string{"copy*", "hook", "copy_wide", "nowhere"})
+	if err != nil || len(fns) != 4 || len(missing) != 2 || missing[0].Name != "hook" || missing[1].Name != "nowhere" {
+		t.Errorf("got %v, %v, %v", fns, missing, err)
+	}
+	var notFound *SymbolNotFoundError
+	if _, err := im.Match(ExtentSymbol, "nowhere"); !errors.As(err, &notFound) {
+		t.Errorf("got %v", err)
+	}
+}
