@@ -17,7 +17,7 @@ type Summary struct {
 	Slot      int // probeable, run in a slot
 	Emulated  int // probeable, emulated
 	Ftrace    int // probeable, through ftrace
-	Boosted   int // in a slot, and the copy may end in a jump back
+	Boosted   int // in a slot, and the copy ends in a jump back
 	Refused   int
 	Hazards   int // probeable, but then executed wrongly
 	Reasons   []Reason
@@ -62,7 +62,7 @@ func (s *Summary) add(inst *decode.Inst, v *classify.Verdict) {
 	switch v.Exec {
 	case classify.ExecSlot:
 		s.Slot++
-		if v.Boost {
+		if v.Boosted {
 			s.Boosted++
 		}
 	case classify.ExecEmulate:

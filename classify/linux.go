@@ -79,6 +79,7 @@ func (p *kernelProfile) Func(dst []Verdict, f *Func) []Verdict {
 			p.applyRange(verdicts, f.Insts, m)
 		}
 	}
+	settlePlaces(verdicts, f.Insts)
 	if i, start := decode.Find(f.Insts, to); start {
 		verdicts[0] = moved(verdicts[i], to)
 	}
@@ -95,7 +96,7 @@ func (p *kernelProfile) At(f *Func, addr uint64) Verdict {
 			p.apply(&v, m, addr)
 		}
 	}
-	return v
+	return settledAt(p, f, v)
 }
 
 // applyRange applies what m says to the instructions that start in its range.

@@ -46,6 +46,7 @@ func (p *ownedProfile) Func(dst []Verdict, f *Func) []Verdict {
 			dst[base+i] = ownedVerdict(m)
 		}
 	}
+	settlePlaces(dst[base:], f.Insts)
 	return dst
 }
 
@@ -56,7 +57,7 @@ func (p *ownedProfile) At(f *Func, addr uint64) Verdict {
 			v = ownedVerdict(m)
 		}
 	}
-	return v
+	return settledAt(p, f, v)
 }
 
 func ownedVerdict(m place.Mark) (v Verdict) {

@@ -42,7 +42,7 @@ type Profile interface {
 // KernelOptions are the options of a kernel's build and boot that change what
 // it answers.
 type KernelOptions struct {
-	// Preemption: CONFIG_PREEMPTION; boosting is not used.
+	// Preemption: CONFIG_PREEMPTION; the boost is not used.
 	Preemption bool
 	// Retpoline: CONFIG_MITIGATION_RETPOLINE or CONFIG_X86_KERNEL_IBT;
 	// indirect jumps do not stop jump optimization.

@@ -100,9 +100,10 @@ type Verdict struct {
 	Emulator string
 	Culprit  uint64 // address of what stands in the way; 0 where the rule speaks of the instruction itself
 	MovedTo  uint64 // where the probe is really put; 0 means where it was asked for
-	Instead  uint64 // an address near by that would do; 0 where none is known
+	Instead  uint64 // an address near by that the same rules accept; 0 where none is known
 	Exec     Exec
 	Boost    bool // the copy may end in a jump back
+	Boosted  bool // and does: a kernel with CONFIG_PREEMPTION never uses the boost
 	Fixups   Fixups
 }
 

@@ -15,9 +15,9 @@ func (ISA) Profile(name string, opt classify.KernelOptions) (classify.Profile, b
 	case classify.ISA:
 		return classify.WithOwnedText(isaProfile{}), true
 	case classify.Linux612:
-		return classify.WithKernelChecks(kprobeProfile{cfi: opt.CFI}, opt), true
+		return classify.WithKernelChecks(kprobeProfile{cfi: opt.CFI, boosts: !opt.Preemption}, opt), true
 	case classify.Uprobe612:
-		return uprobeProfile{}, true
+		return classify.WithCheckedPlaces(uprobeProfile{}), true
 	}
 	return nil, false
 }
@@ -91,7 +91,7 @@ func (isaProfile) judge(v *classify.Verdict, inst *decode.Inst) {
 		v.Rule = &isaRules[isaBranch66]
 		return
 	}
-	v.Exec, v.Boost = classify.ExecSlot, true
+	v.Exec, v.Boost, v.Boosted = classify.ExecSlot, true, true
 	if d.Encoding() > EncREX2 {
 		return
 	}
@@ -99,7 +99,7 @@ func (isaProfile) judge(v *classify.Verdict, inst *decode.Inst) {
 	case 0xCC:
 		*v = classify.Refuse(&isaRules[isaBreakpoint])
 	case 0xF1, 0x10B, 0x1B9, 0x1FF:
-		v.Exec, v.Emulator, v.Boost = classify.ExecEmulate, "trap", false
+		*v = classify.Verdict{Exec: classify.ExecEmulate, Emulator: "trap"}
 	case 0xFB:
 		v.Hazard = &isaHazards[isaShadow]
 	case 0x8E:
@@ -135,7 +135,8 @@ func isNearBranch(d Detail) bool {
 // are not refused: running kernels accept them, and check only the places of
 // LOCK prefixes while they run on one CPU.
 type kprobeProfile struct {
-	cfi bool
+	cfi    bool
+	boosts bool // copies end in a jump back where they may
 }
 
 // Name returns "linux-6.12".
@@ -159,7 +160,7 @@ func (p kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify
 			continue
 		}
 		if i := decode.From(f.Insts, m.Addr); i < len(f.Insts) && f.Insts[i].Addr == m.Addr {
-			verdicts[i].Boost = false
+			forbidBoost(&verdicts[i], f, &f.Insts[i])
 		}
 	}
 	if len(verdicts) > 0 && movesEntry(f.Code) && f.Insts[0].Addr == f.Addr {
@@ -182,10 +183,23 @@ func (p kprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
 	p.reach(&v, &w, f, addr-f.Addr, inst)
 	for _, m := range f.Marks.Starting(addr, addr+1) {
 		if m.Kind&place.ExTable != 0 {
-			v.Boost = false
+			forbidBoost(&v, f, inst)
 		}
 	}
 	return v
+}
+
+// forbidBoost changes the verdict on inst, an instruction of f whose faults
+// the exception table handles, which are looked up by the address.
+func forbidBoost(v *classify.Verdict, f *classify.Func, inst *decode.Inst) {
+	if v.Boosted {
+		var k kernelInsn
+		var buf [kernelWindow]byte
+		k.decode(window(f.Code, inst.Addr-f.Addr, &buf))
+		*v = classify.Verdict{}
+		k.kprobeVerdict(v, inst, false)
+	}
+	v.Boost = false
 }
 
 // Lone judges the instruction that code starts with.
@@ -262,7 +276,7 @@ func (p kprobeProfile) reach(v *classify.Verdict, w *kernelWalk, f *classify.Fun
 			v.Rule = &kprobeRules[kprobeCFI]
 			return
 		}
-		w.insn.kprobeVerdict(v, inst)
+		w.insn.kprobeVerdict(v, inst, p.boosts)
 	case w.lost:
 		v.Rule = &kprobeRules[kprobeUndecodable]
 		if w.start != off {
@@ -411,6 +425,7 @@ func (p kprobeProfile) plain(v *classify.Verdict, inst *decode.Inst) bool {
 			return false
 		}
 		v.Exec, v.Boost = classify.ExecSlot, true
+		v.Boosted = p.boosts && inst.Len <= maxBoosted
 	case 'J', 'U', 'C':
 		v.Exec, v.Emulator = classify.ExecEmulate, kprobeEmulators[action&127]
 	default:
@@ -419,21 +434,33 @@ func (p kprobeProfile) plain(v *classify.Verdict, inst *decode.Inst) bool {
 	return true
 }
 
+// maxBoosted is the length of the longest copy with room for a jump back, of
+// 5 bytes, in a slot of 15 [prepare_singlestep].
+const maxBoosted = 10
+
 // kprobeVerdict fills in v, the zero verdict, with what the kernel makes of k,
-// which truly is inst.
-func (k *kernelInsn) kprobeVerdict(v *classify.Verdict, inst *decode.Inst) {
+// which truly is inst. Where the kernel boosts, it does so before it emulates.
+func (k *kernelInsn) kprobeVerdict(v *classify.Verdict, inst *decode.Inst, boosts bool) {
 	rule, emulator := k.kprobeRule(inst.Addr)
 	if rule != kprobeAccepted {
 		v.Rule = &kprobeRules[rule]
 		return
 	}
 	v.Exec, v.Emulator, v.Boost = classify.ExecSlot, emulator, k.kprobeBoost()
+	v.Boosted = boosts && v.Boost && k.len <= maxBoosted
 	hazard := uint8(kprobeRight)
-	if emulator != "" {
+	switch {
+	case emulator != "" && !v.Boosted:
 		v.Exec = classify.ExecEmulate
 		hazard = k.kprobeEmulationHazard(inst)
-	} else if !inst.Has(decode.Invalid) {
+	case !inst.Has(decode.Invalid):
 		hazard = k.kprobeSlotHazard(inst)
+	}
+	if v.Boosted {
+		v.Emulator = ""
+		if hazard == kprobeLeavesSlot {
+			hazard = kprobeRight // the kernel does not wait for the end of the copy
+		}
 	}
 	if hazard != kprobeRight {
 		v.Hazard = &kprobeHazards[hazard]

@@ -114,8 +114,8 @@ func (o kprobeOptimizer) layPlain(l *optcheck.Layout, inst *decode.Inst, v *clas
 	switch {
 	case v.MovedTo != 0 || inst.Has(decode.Invalid):
 		return false
-	case v.Exec == classify.ExecSlot && v.Hazard == nil:
-		// The kernel counts the same length, and no branch runs in a slot.
+	case v.Exec == classify.ExecSlot && v.Hazard == nil && (!v.Boosted || inst.Flow == decode.FlowNone):
+		// The kernel counts the same length, and only boosted branches run in a slot.
 	case v.Exec == classify.ExecEmulate && isPlainBranch(inst):
 		if inst.Flow == decode.FlowJumpIndirect && o.noIndirect {
 			return false

@@ -18,7 +18,7 @@ func (ISA) Profile(name string, opt classify.KernelOptions) (classify.Profile, b
 		opt.FtraceProbes = false // arm64 has no CONFIG_KPROBES_ON_FTRACE
 		return classify.WithKernelChecks(kprobeProfile{}, opt), true
 	case classify.Uprobe612:
-		return uprobeProfile{}, true
+		return classify.WithCheckedPlaces(uprobeProfile{}), true
 	}
 	return nil, false
 }
@@ -99,7 +99,7 @@ func (isaProfile) judge(v *classify.Verdict, inst *decode.Inst) {
 	}
 	switch OpOf(inst) {
 	case OpOther:
-		v.Exec, v.Boost = classify.ExecSlot, true
+		v.Exec, v.Boost, v.Boosted = classify.ExecSlot, true, true
 	case OpBRK:
 		v.Rule = &isaRules[isaBreakpoint]
 	case OpStoreExclusive:
@@ -111,7 +111,7 @@ func (isaProfile) judge(v *classify.Verdict, inst *decode.Inst) {
 	case OpHLT, OpDCPS, OpUDF:
 		v.Exec, v.Emulator = classify.ExecEmulate, "trap"
 	default:
-		v.Exec, v.Boost = classify.ExecSlot, true
+		v.Exec, v.Boost, v.Boosted = classify.ExecSlot, true, true
 		if WordOf(inst) == hintPACM {
 			*v = classify.Refuse(&isaRules[isaModifier])
 		}

@@ -283,3 +283,8 @@ func FuzzProfiles(f *testing.F) {
 func BenchmarkProfiles(b *testing.B) {
 	archtest.BenchmarkProfiles(b, ISA{}, archtest.Func(ISA{}, testAddr, archtest.KernelText(b, kernelList)))
 }
+
+func TestPlacesAreAccepted(t *testing.T) {
+	const brk = 0xd4200000
+	archtest.CheckPlaces(t, ISA{}, bytesOf(nop), bytesOf(brk))
+}

@@ -15,7 +15,7 @@ func (a ISA) Profile(name string, opt classify.KernelOptions) (classify.Profile,
 	case classify.Linux612:
 		return classify.WithKernelChecks(kprobeProfile{a}, opt), true
 	case classify.Uprobe612:
-		return uprobeProfile{a}, true
+		return classify.WithCheckedPlaces(uprobeProfile{a}), true
 	}
 	return nil, false
 }
@@ -99,7 +99,7 @@ func (isaProfile) judge(v *classify.Verdict, inst *decode.Inst) {
 	case OpOf(inst) == OpTrap:
 		v.Exec, v.Emulator = classify.ExecEmulate, "trap"
 	default:
-		v.Exec, v.Boost = classify.ExecSlot, true
+		v.Exec, v.Boost, v.Boosted = classify.ExecSlot, true, true
 	}
 }
 

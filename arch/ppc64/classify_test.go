@@ -208,3 +208,7 @@ func BenchmarkProfiles(b *testing.B) {
 	isa := ISA{LittleEndian: true}
 	archtest.BenchmarkProfiles(b, isa, archtest.Func(isa, testAddr, archtest.KernelText(b, kernelList)))
 }
+
+func TestPlacesAreAccepted(t *testing.T) {
+	archtest.CheckPlaces(t, ISA{}, []byte{0x60, 0, 0, 0}, []byte{0x7f, 0xe0, 0, 0x08})
+}

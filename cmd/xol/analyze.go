@@ -45,7 +45,8 @@ Output formats:
   jsonl  a line for each function ("kind":"function"), then a line "kind":"totals" for each FILE
   csv    a line for each function, no totals
 With --insns json is an array, and json, jsonl and csv have rows of instructions
-and nothing else.
+(boost: the copy may end in a jump back; boosted: and it does, which it never does
+in a kernel with CONFIG_PREEMPTION, see --kconfig) and nothing else.
 
 With --markers nothing is judged: there is a row for every static marker (USDT
 probe) of the files, with its arguments as the file has them.`,

@@ -172,7 +172,7 @@ func totalLines(sum *totals) []totalLine {
 		{"functions", sum.functions, plain, ""},
 		{"instructions", s.Insts, plain, ""},
 		{"  probeable", s.Probeable, green, percent(s.Probeable, s.Insts)},
-		{"    boosted", s.Boosted, plain, "the copy may end in a jump back"},
+		{"    boosted", s.Boosted, plain, "the copy ends in a jump back"},
 		{"    stepped", s.Slot - s.Boosted, plain, "the copy is single-stepped, or ends in a breakpoint"},
 		{"    emulated", s.Emulated, plain, ""},
 		{"    ftrace", s.Ftrace, plain, "no breakpoint"},

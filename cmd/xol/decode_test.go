@@ -37,14 +37,15 @@ type decodedJSON struct {
 		Offset int    `json:"offset"`
 		Width  int    `json:"width"`
 	} `json:"pcrel,omitempty"`
-	Error  *string `json:"error,omitempty"`
-	Probe  *string `json:"probe,omitempty"`
-	Errno  *int    `json:"errno,omitempty"`
-	Rule   *string `json:"rule,omitempty"`
-	Reason *string `json:"reason,omitempty"`
-	Exec   *string `json:"exec,omitempty"`
-	Boost  *bool   `json:"boost,omitempty"`
-	Hazard *string `json:"hazard,omitempty"`
+	Error   *string `json:"error,omitempty"`
+	Probe   *string `json:"probe,omitempty"`
+	Errno   *int    `json:"errno,omitempty"`
+	Rule    *string `json:"rule,omitempty"`
+	Reason  *string `json:"reason,omitempty"`
+	Exec    *string `json:"exec,omitempty"`
+	Boost   *bool   `json:"boost,omitempty"`
+	Boosted *bool   `json:"boosted,omitempty"`
+	Hazard  *string `json:"hazard,omitempty"`
 }
 
 // TestDecodeLinesAreCanonicalJSON reads every line and writes it again with

@@ -132,6 +132,7 @@ type explanation struct {
 // answer is what one profile says.
 type answer struct {
 	file    *analyzedFile
+	kconfig kconfig
 	result  *analyze.Result // of the function that holds the address
 	verdict classify.Verdict
 	jump    optcheck.Verdict
@@ -163,7 +164,7 @@ func newExplanation(img *image.Image, opt *explainOptions, path, where string) (
 		if res.Err != nil {
 			return nil, res.Err
 		}
-		a := answer{file: &analyzedFile{path, an}, result: res, verdict: an.Profile.At(&res.Func, e.addr)}
+		a := answer{file: &analyzedFile{path, an}, kconfig: opt.kconfig, result: res, verdict: an.Profile.At(&res.Func, e.addr)}
 		if i, start := decode.Find(res.Insts, a.target(e.addr)); start {
 			a.jump = res.Optimize[i]
 		}

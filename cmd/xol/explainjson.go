@@ -60,6 +60,7 @@ type (
 		Reason   string    `json:"reason"`
 		Exec     string    `json:"exec"`
 		Boost    bool      `json:"boost"`
+		Boosted  bool      `json:"boosted"`
 		Emulator string    `json:"emulator,omitempty"`
 		MovedTo  *address  `json:"moved_to,omitempty"`
 		Culprit  *address  `json:"culprit,omitempty"`
@@ -147,7 +148,7 @@ func (e *explanation) instJSON(inst *decode.Inst) instJSON {
 func (a *answer) json() answerJSON {
 	v := &a.verdict
 	j := answerJSON{
-		Profile: a.profile(), Probe: probeName(v), Exec: v.Exec.String(), Boost: v.Boost, Emulator: v.Emulator,
+		Profile: a.profile(), Probe: probeName(v), Exec: v.Exec.String(), Boost: v.Boost, Boosted: v.Boosted, Emulator: v.Emulator,
 		MovedTo: known(v.MovedTo), Culprit: known(v.Culprit), Instead: known(v.Instead),
 	}
 	if v.Rule != nil {

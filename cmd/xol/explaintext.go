@@ -193,7 +193,7 @@ func (a *answer) outcome() string {
 	if v.Emulator != "" {
 		text += " (" + v.Emulator + ")"
 	}
-	if v.Exec == classify.ExecSlot && v.Boost {
+	if v.Exec == classify.ExecSlot && v.Boosted {
 		text += ", boostable"
 	}
 	return text

@@ -35,3 +35,23 @@ func TestKconfigChangesAnswers(t *testing.T) {
 		t.Errorf("status %d\n%s", inv.status, inv.stdout)
 	}
 }
+
+// TestKconfigPreemption asks kernels with and without preemption, of which only
+// the latter boosts: for an instruction, for its slot, and for all of them.
+func TestKconfigPreemption(t *testing.T) {
+	const place = "explain testdata/kernel.elf vfs_read+0x9"
+	for _, c := range []struct{ command, with, without string }{
+		{place, "runs in a slot\n", "runs in a slot, boostable\n"},
+		{place, "push %r15; int3", "push %r15; jmp 0xffffffff8100001c"},
+		{place + " -o json", `"boosted": false`, `"boosted": true`},
+		{"analyze --insns -o jsonl --func vfs_read testdata/kernel.elf", `"text":"push %r15","flow":"none","probe":"ok","errno":0,"rule":"","reason":"","exec":"slot","boost":true,"boosted":false`,
+			`"text":"push %r15","flow":"none","probe":"ok","errno":0,"rule":"","reason":"","exec":"slot","boost":true,"boosted":true`},
+		{"analyze -o jsonl --func vfs_read testdata/kernel.elf", `"boosted":0,"stepped":4,"emulated":1,`, `"boosted":3,"stepped":2,"emulated":0,`},
+	} {
+		for flag, want := range map[string]string{"PREEMPTION=y": c.with, "PREEMPTION=n": c.without} {
+			if inv := xol(c.command+" --kconfig "+flag, ""); !strings.Contains(inv.stdout, want) {
+				t.Errorf("%s with %s: no %q\n%s%s", c.command, flag, want, inv.stdout, inv.stderr)
+			}
+		}
+	}
+}

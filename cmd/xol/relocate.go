@@ -367,9 +367,6 @@ func (m *mover) move(j job, form string) (res moved) {
 	opt := m.opt
 	if form == formRegion {
 		opt.Form = relocate.Region
-	} else if opt.Linux {
-		// Debian's kernels are preemptible and never use the boost.
-		opt.Back = relocate.BackBreakpoint
 	}
 	if res.err = m.decode(j, form); res.err != nil {
 		return res
@@ -381,6 +378,9 @@ func (m *mover) move(j job, form string) (res moved) {
 			return res
 		}
 		res.exec = v.Exec.String()
+		if opt.Linux && !v.Boosted {
+			opt.Back = relocate.BackBreakpoint
+		}
 	}
 	if res.err = m.isa.Plan(&m.plan, m.insts, opt); res.err == nil {
 		var n int

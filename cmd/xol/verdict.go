@@ -31,6 +31,7 @@ func verdictFields(r *records, v *classify.Verdict) {
 	r.str("reason", rule.Reason)
 	r.str("exec", v.Exec.String())
 	r.flag("boost", v.Boost)
+	r.flag("boosted", v.Boosted)
 }
 
 func hazardField(r *records, v *classify.Verdict) {
@@ -71,7 +72,7 @@ func verdictCells(t *table, v *classify.Verdict) {
 	}
 	t.left(probeWidth, probeOK, green)
 	runs := v.Exec.String()
-	if v.Exec == classify.ExecSlot && v.Boost {
+	if v.Exec == classify.ExecSlot && v.Boosted {
 		runs = "boosted"
 	}
 	t.left(runsWidth, runs, plain)

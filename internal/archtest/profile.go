@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"slices"
 	"testing"
 
 	"xol/classify"
@@ -90,6 +91,55 @@ func CheckOwnedText(t *testing.T, isa ISA, nop []byte) {
 	}
 }
 
+// CheckPlaces checks that what is named to be probed instead of a jump label is
+// not the instruction after it where that is refused itself: one that traps,
+// and a second jump label.
+func CheckPlaces(t *testing.T, isa ISA, nop, trap []byte) {
+	t.Helper()
+	const addr = 0x10000
+	n, m := uint64(len(nop)), uint64(len(trap))
+	label := func(off uint64) place.Mark { return place.Mark{Addr: addr + off, Len: n, Kind: place.JumpLabel} }
+	for _, c := range []struct {
+		name    string
+		after   []byte
+		marks   place.Marks
+		instead uint64 // offset; 0 for none
+	}{
+		{"a nop", nop, place.Marks{label(0)}, n},
+		{"a trap", slices.Concat(trap, nop), place.Marks{label(0)}, n + m},
+		{"a second site", slices.Concat(nop, trap, nop), place.Marks{label(0), label(n)}, 2*n + m},
+		{"nothing but a trap", trap, place.Marks{label(0)}, 0},
+		{"nothing", nil, place.Marks{label(0)}, 0},
+	} {
+		for _, name := range []string{classify.Linux612, classify.ISA} {
+			p, _ := isa.Profile(name, classify.DebianOptions())
+			f := Func(isa, addr, slices.Concat(nop, c.after))
+			f.Marks = slices.Clone(c.marks)
+			if name == classify.ISA {
+				markData(f, trap)
+			}
+			want := c.instead
+			if want != 0 {
+				want += addr
+			}
+			if v := p.Func(nil, f)[0]; v.OK() || v.Instead != want || v != p.At(f, addr) {
+				t.Errorf("%s, followed by %s: %+v, want %#x", name, c.name, v, want)
+			}
+		}
+	}
+}
+
+// markData marks the instructions of f that have the bytes of trap as data,
+// which the profile isa refuses as Linux does a trap.
+func markData(f *classify.Func, trap []byte) {
+	for i := range f.Insts {
+		if inst := &f.Insts[i]; string(inst.Bytes()) == string(trap) {
+			f.Marks = append(f.Marks, place.Mark{Addr: inst.Addr, Len: uint64(inst.Len), Kind: place.Data})
+		}
+	}
+	f.Marks.Sort()
+}
+
 // CheckProfiles judges bytes that stand at addr, with a mark off bytes behind
 // that, by all profiles: Func and At agree, and verdicts do not contradict
 // themselves.
@@ -106,6 +156,9 @@ func CheckProfiles(t *testing.T, isa ISA, code []byte, addr, off uint64) {
 			v := &verdicts[i]
 			if at := p.At(f, f.Insts[i].Addr); at != *v && addr+uint64(len(code)) >= addr {
 				t.Fatalf("%s at %#x: Func %+v, At %+v", name, f.Insts[i].Addr, *v, at)
+			}
+			if to := p.At(f, v.Instead); v.Instead != 0 && (!to.OK() || to.Hazard != nil) {
+				t.Fatalf("%s at %#x: %+v is to be probed at %#x instead: %+v", name, f.Insts[i].Addr, *v, v.Instead, to)
 			}
 			if v.OK() == (v.Exec == classify.ExecNone) {
 				t.Fatalf("%s at %#x: %+v", name, f.Insts[i].Addr, *v)

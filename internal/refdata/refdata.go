@@ -135,7 +135,7 @@ type KernelFunc struct {
 	Rows       []KernelRow
 }
 
-// KernelRow is the answer for one offset. MovedTo, Boost, Optimize and
+// KernelRow is the answer for one offset. MovedTo, Boost, Boosted, Optimize and
 // Optimized are nil where the list says nothing.
 type KernelRow struct {
 	Off         uint64
@@ -146,6 +146,7 @@ type KernelRow struct {
 	Exec        string
 	Handler     string
 	Boost       *bool
+	Boosted     *bool // the copy really ended in a jump back
 	Optimize    *bool
 	Region      int
 	Optimized   *bool
