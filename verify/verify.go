@@ -1,3 +1,6 @@
+// Package verify shows that moved code does what the original does: it runs
+// both from the same random states, on engines that the caller gives, and
+// compares registers, flags, memory and the next address.
 package verify
 
 import (

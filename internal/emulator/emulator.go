@@ -1,7 +1,5 @@
 //go:build unicorn
 
-// Package emulator runs code in Unicorn for package machine, on every ISA. What
-// the engine runs wrongly, or not at all, is refused before it executes.
 package emulator
 
 import (
