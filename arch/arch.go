@@ -110,10 +110,24 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("architecture %s is not supported (supported: %s)", e.Name, strings.Join(Names(), ", "))
 }
 
-// ByName returns the ISA of that name, or an *UnknownError.
+// aliases are what compilers, kernels and distributions call the ISAs.
+var aliases = map[string]string{
+	"x86_64": "amd64", "x86-64": "amd64", "x64": "amd64",
+	"aarch64":   "arm64",
+	"powerpc64": "ppc64", "ppc64be": "ppc64",
+	"ppc64el": "ppc64le", "powerpc64le": "ppc64le", "powerpc64el": "ppc64le",
+}
+
+// ByName returns the ISA of that name, or of another name that it is known by
+// (x86_64, aarch64, powerpc64le, ppc64el …) in letters of any case, or an
+// *UnknownError.
 func ByName(name string) (ISA, error) {
+	asked := strings.ToLower(name)
+	if alias, ok := aliases[asked]; ok {
+		asked = alias
+	}
 	for _, isa := range isas {
-		if isa.Name() == name {
+		if isa.Name() == asked {
 			return isa, nil
 		}
 	}

@@ -47,6 +47,21 @@ func TestByName(t *testing.T) {
 	}
 }
 
+func TestOtherNames(t *testing.T) {
+	for want, names := range map[string][]string{
+		"amd64":   {"x86_64", "x86-64", "X86_64", "x64"},
+		"arm64":   {"aarch64", "AArch64", "ARM64"},
+		"ppc64":   {"powerpc64", "PPC64"},
+		"ppc64le": {"ppc64el", "powerpc64le", "powerpc64el"},
+	} {
+		for _, name := range names {
+			if isa, err := ByName(name); err != nil || isa.Name() != want {
+				t.Errorf("%s: got %v, %v", name, isa, err)
+			}
+		}
+	}
+}
+
 func TestInstructionsHaveTheAlignmentThatTheISASays(t *testing.T) {
 	for _, name := range Names() {
 		isa, err := ByName(name)
