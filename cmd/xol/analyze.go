@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -54,7 +55,7 @@ probe) of the files, with its arguments as the file has them.`,
   xol analyze --markers /usr/bin/python3
   xol analyze --func 'vfs_*' --insns -o jsonl vmlinux
   xol analyze --symbols System.map --func @names.txt vmlinuz`,
-		Args: cobra.MinimumNArgs(1),
+		Args: takes("FILE…", 1, math.MaxInt),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if opt.cpus < 0 {
 				return usageError(cmd, fmt.Errorf("%d is no number of CPUs (--cpus)", opt.cpus))
@@ -225,7 +226,8 @@ func textSize(functions []image.Function) uint64 {
 	return n
 }
 
-// readPatterns replaces every @FILE by the lines of the file.
+// readPatterns replaces every @FILE by the lines of the file. What follows a #
+// at the start of a line or after a space is a comment.
 func (a *app) readPatterns(args []string) ([]string, error) {
 	var patterns []string
 	for _, arg := range args {
@@ -238,11 +240,24 @@ func (a *app) readPatterns(args []string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
+		listed := len(patterns)
 		for line := range strings.Lines(string(data)) {
-			if line = strings.TrimSpace(line); line != "" {
-				patterns = append(patterns, line)
+			if pattern := withoutComment(line); pattern != "" {
+				patterns = append(patterns, pattern)
 			}
+		}
+		if len(patterns) == listed {
+			return nil, fileError(path, errors.New("it lists no function (--func @FILE: a name or glob per line)"))
 		}
 	}
 	return patterns, nil
+}
+
+// withoutComment returns what a line says.
+func withoutComment(line string) string {
+	line = " " + line
+	for _, start := range []string{" #", "\t#"} {
+		line, _, _ = strings.Cut(line, start)
+	}
+	return strings.TrimSpace(line)
 }

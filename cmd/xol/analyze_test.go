@@ -98,6 +98,7 @@ func TestAnalyzeSelection(t *testing.T) {
 		{"--func v*", "", "vectors"},
 		{"--func refused --func main --func m?in", "", "main refused"},
 		{"--func @-", "main\n\n  vec*\n", "main vectors"},
+		{"--func @-", "# all of them\n main\t# the first\n#refused\n\nvec*\r\n", "main vectors"},
 	} {
 		inv := xol("analyze -o jsonl "+c.flags+" testdata/amd64.elf", c.stdin)
 		var names []string

@@ -27,7 +27,8 @@ func (a *app) decodeCommand() *cobra.Command {
 		Long: `Decode instructions from bytes, given in memory order.
 
 The HEX arguments together are one run of bytes at --addr, decoded one
-instruction after another up to its end or to the first error.
+instruction after another up to its end or to the first error. They may be
+written 9090, '90 90', 0x90,0x90 or '\x90\x90'; 0x does not make a number of them.
 
 With - every line of standard input is one instruction, written HEX or ADDR HEX,
 both hexadecimal; bytes behind the instruction are ignored. There is one result
@@ -50,7 +51,7 @@ Exit status: 1 where anything was not decoded.`,
 		DisableFlagsInUseLine: true,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&opt.arch, "arch", "", "architecture: "+strings.Join(arch.Names(), ", "))
+	flags.StringVar(&opt.arch, "arch", "", "architecture: "+strings.Join(arch.Names(), ", ")+", or another name of these (x86_64, aarch64, ppc64el …)")
 	flags.StringVar(&opt.addr, "addr", "0", "address of the first HEX byte")
 	opt.format.addTo(cmd, flags, "output", "o", "output format")
 	opt.profile.addTo(cmd, flags, "profile", "", "add the verdict of this profile on the lone instruction")
@@ -94,12 +95,8 @@ func (opt *decodeOptions) parse(args []string) (*decodeInput, error) {
 	if in.addr, err = parseHexAddr([]byte(opt.addr)); err != nil {
 		return nil, fmt.Errorf("%w (--addr)", err)
 	}
-	for i, arg := range args {
-		if in.code, err = appendHex(in.code, []byte(arg)); err != nil {
-			return nil, fmt.Errorf("%w (argument %d)", err, i+1)
-		}
-	}
-	return in, nil
+	in.code, err = parseHexArgs(args)
+	return in, err
 }
 
 // isStdin reports whether the arguments ask for standard input.

@@ -221,3 +221,23 @@ func BenchmarkDecodeLines(b *testing.B) {
 	}
 	b.ReportMetric(perRun*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
 }
+
+// TestHexArguments writes the same three bytes as people do.
+func TestHexArguments(t *testing.T) {
+	want := xol("decode --arch amd64 90 4889e5", "").stdout
+	for _, args := range []string{"904889e5", "0x90 0x4889e5", "'90 48 89 e5'", "0x90,0x48,0x89,0xe5", `'\x90\x48\x89\xe5'`, "'0x90, 0x4889E5'"} {
+		for _, isa := range []string{"amd64", "x86_64", "x86-64", "AMD64"} {
+			if inv := xol("decode --arch "+isa+" "+args, ""); inv.stdout != want || inv.status != 0 {
+				t.Errorf("%s", inv)
+			}
+		}
+	}
+	want = xol("relocate --arch ppc64le --from 0x1000 --to 0x2000 00000060", "").stdout
+	if inv := xol("relocate --arch ppc64el --from 0x1000 --to 0x2000 '0x00 0x00 0x00 0x60'", ""); inv.stdout != want || inv.status != 0 {
+		t.Errorf("%s", inv)
+	}
+	lines := xol("decode --arch aarch64 -o jsonl -", "0x1f2003d5\n0x10 0x1f2003d5\n")
+	if strings.Count(lines.stdout, `"text":"nop"`) != 2 {
+		t.Errorf("%s", lines)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 )
 
 // maxLine is the length of the longest line that is read.
@@ -91,24 +92,51 @@ func parseLine(dst, line []byte) (addr uint64, code []byte, err error) {
 	return addr, code, err
 }
 
+// prefix is what hexadecimal numbers may start with.
+var prefix = []byte("0x")
+
 // parseHexAddr reads a hexadecimal address, with or without 0x.
 func parseHexAddr(s []byte) (uint64, error) {
-	digits := bytes.TrimPrefix(s, []byte("0x"))
-	addr, err := strconv.ParseUint(string(digits), 16, 64)
+	addr, err := strconv.ParseUint(string(bytes.TrimPrefix(s, prefix)), 16, 64)
 	if err != nil {
 		return 0, fmt.Errorf("%.40q is not an address", s)
 	}
 	return addr, nil
 }
 
-// appendHex appends the bytes that s spells to dst.
+// appendHex appends the bytes that s spells, with or without 0x before them, to
+// dst.
 func appendHex(dst, s []byte) ([]byte, error) {
-	code, err := hex.AppendDecode(dst, s)
+	code, err := hex.AppendDecode(dst, bytes.TrimPrefix(s, prefix))
 	if err == hex.ErrLength {
 		return dst, fmt.Errorf("%.40q has an odd number of hex digits", s)
 	}
 	if err != nil {
 		return dst, fmt.Errorf("%.40q is not hexadecimal", s)
+	}
+	return code, nil
+}
+
+// parseHexArgs returns the bytes that arguments spell, in memory order. Spaces
+// and commas may divide them, as in "90 90" and 0x90,0x90, and \x90\x90 means
+// the same.
+func parseHexArgs(args []string) (code []byte, err error) {
+	for i, arg := range args {
+		arg = strings.ReplaceAll(arg, `\x`, " ")
+		words := strings.FieldsFunc(arg, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' || r == ',' })
+		if len(words) == 0 {
+			return nil, fmt.Errorf("%w (argument %d)", errNoBytes, i+1)
+		}
+		for _, word := range words {
+			before := len(code)
+			code, err = appendHex(code, []byte(word))
+			if err == nil && len(code) == before {
+				err = errNoBytes
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%w (argument %d)", err, i+1)
+			}
+		}
 	}
 	return code, nil
 }

@@ -49,7 +49,7 @@ Exit status: 1 where the first of these profiles refuses the probe.`,
 		Example: `  xol explain /bin/bash main
   xol explain --region vmlinux vfs_read+9
   xol explain --profile uprobe-linux-6.12 -o json ./a.out main.c:12`,
-		Args:              cobra.ExactArgs(2),
+		Args:              takes("FILE PLACE", 2, 2),
 		ValidArgsFunction: a.completePlace,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opt.context < 0 {
@@ -75,7 +75,7 @@ func (a *app) completePlace(_ *cobra.Command, args []string, typed string) ([]st
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	if len(args) > 1 || args[0] == "-" {
+	if len(args) > 1 || args[0] == "-" || isStream(args[0]) {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	img, err := a.openImage(args[0], nil)
@@ -87,9 +87,11 @@ func (a *app) completePlace(_ *cobra.Command, args []string, typed string) ([]st
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	names := make([]string, len(functions))
+	var names []string
 	for i := range functions {
-		names[i] = functions[i].Name
+		if name := functions[i].Name; printable(name) == name {
+			names = append(names, name)
+		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -97,17 +98,37 @@ func TestUsageErrors(t *testing.T) {
 	for _, c := range []struct{ command, want string }{
 		{"", "no command"},
 		{"analyse x", `unknown command "analyse"`},
-		{"analyze", "analyze: requires at least 1 arg"},
+		{"analyze", "analyze: FILE… is missing"},
 		{"analyze -o xml x", "table, json, jsonl, csv"},
 		{"analyze --cpus -1 x", "--cpus"},
-		{"analyze --frob x", "unknown flag: --frob"},
+		{"analyze --frob x", "analyze: there is no flag --frob (xol analyze --help lists them)"},
 		{"analyze --profile linux-2.0 x", "isa, linux-6.12, uprobe-linux-6.12"},
 		{"analyze testdata/absent", "testdata/absent: no such file or directory"},
 		{"analyze testdata", "testdata: "},
 		{"analyze --func @testdata/absent testdata/amd64.elf", "testdata/absent: no such file"},
 		{"analyze --symbols testdata/absent testdata/amd64.elf", "testdata/absent: no such file"},
 		{"analyze --func man testdata/amd64.elf", `no symbol "man" (similar: main)`},
-		{"explain testdata/amd64.elf", "explain: accepts 2 arg(s)"},
+		{"explain testdata/amd64.elf", `explain: it takes FILE PLACE, and there is only "testdata/amd64.elf"`},
+		{"explain testdata/amd64.elf main more", `explain: it takes FILE PLACE, and "more" is too much`},
+		{"--frob", "there is no flag --frob (xol --help lists them)"},
+		{"analyze -zi x", "there is no flag -z (xol analyze --help lists them)"},
+		{"analyze --cpus", "analyze: --cpus is without its value (N)"},
+		{"analyze -o", "analyze: --output is without its value"},
+		{"analyze --cpus many x", `analyze: --cpus "many": want a whole number`},
+		{"analyze --cpus 99999999999999999999 x", "the number is too large"},
+		{"verify --seed -1 x", `verify: --seed "-1": want a whole number that is not negative`},
+		{"analyze --insns=perhaps x", `--insns "perhaps": want true or false`},
+		{"analyze -o xml x", `analyze: --output "xml": want table, json, jsonl, csv`},
+		{"analyze ---frob x", `"---frob" is no flag`},
+		{"run --help", `unknown command "run" (xol --help lists them)`},
+		{"--help run", `unknown command "run"`},
+		{"run -h --frob", "there is no flag --frob"},
+		{"help run", `unknown command "run"`},
+		{"help analyze more", `unknown command`},
+		{"analyze --func @/dev/null testdata/amd64.elf", "/dev/null: it lists no function"},
+		{"decode --arch amd64 '90 zz'", `"zz" is not hexadecimal (argument 1)`},
+		{"decode --arch amd64 0x", "no bytes given"},
+		{"decode --arch amd64 ' , '", "no bytes given (argument 1)"},
 		{"explain testdata/amd64.elf vectros", "similar: vectors"},
 		{"explain testdata/amd64.elf 0x10", "0x10 is not in text"},
 		{"explain testdata/amd64.elf message", "message is not in text"},
@@ -168,6 +189,73 @@ func TestOutputThatFails(t *testing.T) {
 		status := run(strings.Fields(command), strings.NewReader(""), &failingWriter{}, &stderr)
 		if status != 2 || !strings.Contains(stderr.String(), errFull.Error()) || oneLine(stderr.String()) != "" {
 			t.Errorf("%s: status %d, %q", command, status, &stderr)
+		}
+	}
+}
+
+// TestStreams gives every kind of input through a FIFO, which is what shells
+// make of <(command): it can be read once, and has no size.
+func TestStreams(t *testing.T) {
+	elfFile := fixture(t, "amd64.elf")
+	stream := func(content []byte) string {
+		path := filepath.Join(t.TempDir(), "fifo")
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Skip("no FIFOs here:", err)
+		}
+		go os.WriteFile(path, content, 0)
+		return path
+	}
+	for _, c := range []struct{ name, command, want string }{
+		{"ELF file to analyze", "analyze " + stream(elfFile), "vectors"},
+		{"ELF file to explain", "explain " + stream(elfFile) + " main", "may be probed"},
+		{"symbols", "analyze --symbols " + stream([]byte("0000000000400078 T other\n")) + " testdata/stripped.elf", "other"},
+		{"list of functions", "analyze --func @" + stream([]byte("vectors # a comment\n")) + " testdata/amd64.elf", "vectors"},
+		{"nothing", "analyze " + stream(nil), "empty"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if inv := xol(c.command, ""); !strings.Contains(inv.stdout+inv.stderr, c.want) {
+				t.Errorf("no %q in %s", c.want, inv)
+			}
+		})
+	}
+}
+
+// TestLargeStream reads an ELF file that does not fit into the memory that
+// streams are given.
+func TestLargeStream(t *testing.T) {
+	file := append(fixture(t, "amd64.elf"), make([]byte, maxInMemory)...)
+	t.Setenv("TMPDIR", t.TempDir())
+	var stdout, stderr bytes.Buffer
+	if status := run([]string{"explain", "-", "main"}, bytes.NewReader(file), &stdout, &stderr); status != 0 {
+		t.Errorf("status %d, %s", status, &stderr)
+	}
+	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
+		t.Errorf("it leaves %v behind, %v", left, err)
+	}
+}
+
+// TestNamesCannotSpoilTheTerminal gives a function a name that would turn the
+// text red and end the line.
+func TestNamesCannotSpoilTheTerminal(t *testing.T) {
+	file := bytes.ReplaceAll(fixture(t, "amd64.elf"), []byte("vectors\x00"), []byte("\x1b[31m\n\x9b\x00"))
+	path := filepath.Join(t.TempDir(), "a\x1b[31m.elf")
+	if err := os.WriteFile(path, file, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"analyze", path}, {"analyze", "--insns", path}, {"explain", path, "\x1b[31m\n\x9b"},
+		{"explain", "--region", path, "main"}, {"explain", path, "\x1b[32m\n"}, {"analyze", "--func", "\x1b[31n\n*", path},
+		{"relocate", "--to", "0x1000", path, "main"}, {"__complete", "explain", path, ""},
+	} {
+		var stdout, stderr bytes.Buffer
+		run(args, strings.NewReader(""), &stdout, &stderr)
+		for _, out := range []string{stdout.String(), stderr.String()} {
+			if strings.Contains(out, "\x1b[3") || strings.Contains(out, "\x9b") {
+				t.Errorf("%q:\n%q", args, out)
+			}
+		}
+		if args[0] == "analyze" && len(args) == 2 && !strings.Contains(stdout.String(), `\x1b[31m\n\x9b`) {
+			t.Errorf("the name is not to be seen:\n%s", &stdout)
 		}
 	}
 }

@@ -7,6 +7,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,16 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{in: stdin, out: stdout, err: stderr, color: choiceOf("auto", "always", "never")}
 	root := a.rootCommand()
 	root.SetArgs(append([]string{}, args...)) // cobra takes nil for os.Args
-	return a.exitStatus(root.Execute())
+	var unknown error                         // that help was asked for
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if rest := cmd.Flags().Args(); cmd == root && len(rest) > 0 {
+			unknown = unknownCommand(rest)
+			return
+		}
+		help(cmd, args)
+	})
+	return a.exitStatus(cmp.Or(root.Execute(), unknown))
 }
 
 // app is what the sub-commands share: the standard streams and the flags that
@@ -53,7 +63,7 @@ Exit status: 0 done; 1 done, and the answer is no; 2 could not do it.`,
 		CompletionOptions:  cobra.CompletionOptions{DisableDefaultCmd: true},
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q (xol --help lists them)", args[0])
+				return unknownCommand(args)
 			}
 			return nil
 		},
@@ -75,8 +85,9 @@ Exit status: 0 done; 1 done, and the answer is no; 2 could not do it.`,
 		a.versionCommand(),
 		a.completionCommand(),
 	)
+	root.SetHelpCommand(a.helpCommand())
+	root.SetFlagErrorFunc(usageError)
 	for _, cmd := range root.Commands() {
-		cmd.SetFlagErrorFunc(usageError)
 		if check := cmd.Args; check != nil {
 			cmd.Args = func(cmd *cobra.Command, args []string) error {
 				return usageError(cmd, check(cmd, args))
@@ -84,15 +95,6 @@ Exit status: 0 done; 1 done, and the answer is no; 2 could not do it.`,
 		}
 	}
 	return root
-}
-
-// usageError puts the sub-command's name before an error of its flags or
-// arguments, unless it is nil.
-func usageError(cmd *cobra.Command, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", cmd.Name(), err)
 }
 
 // exitError ends the program with a status and without a message: what there
@@ -136,7 +138,7 @@ func (a *app) report(err error) {
 		err = errInterrupted
 	}
 	line := strings.Join(strings.Fields(err.Error()), " ")
-	fmt.Fprintf(a.err, "xol: %s\n", line)
+	fmt.Fprintf(a.err, "xol: %s\n", printable(line))
 }
 
 // results returns a buffered standard output and the function that flushes it,

@@ -40,7 +40,7 @@ Exit status: 1 where any case failed.`,
 		Example: `  xol matrix
   xol matrix --case 'fault*'
   xol matrix -o jsonl | grep '"fail"'`,
-		Args: cobra.NoArgs,
+		Args: takes("", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := path.Match(opt.glob, ""); err != nil {
 				return usageError(cmd, fmt.Errorf("--case %s: %w", opt.glob, err))

@@ -73,7 +73,7 @@ Exit status: 1 where an instruction cannot be moved.`,
 		DisableFlagsInUseLine: true,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&opt.arch, "arch", "", "architecture: "+strings.Join(arch.Names(), ", "))
+	flags.StringVar(&opt.arch, "arch", "", "architecture: "+strings.Join(arch.Names(), ", ")+", or another name of these (x86_64, aarch64, ppc64el …)")
 	flags.StringVar(&opt.from, "from", "", "`ADDR` of the first HEX byte")
 	flags.StringVar(&opt.to, "to", "", "`ADDR` of the moved code")
 	opt.form.addTo(cmd, flags, "form", "", "one instruction, or a run of them")
@@ -226,10 +226,8 @@ func (a *app) relocationJob(m *mover, opt *relocateOptions, args []string) (j jo
 	if j.from, err = parseHexAddr([]byte(opt.from)); err != nil {
 		return j, fmt.Errorf("relocate: %w (--from)", err)
 	}
-	for i, arg := range args {
-		if j.code, err = appendHex(j.code, []byte(arg)); err != nil {
-			return j, fmt.Errorf("relocate: %w (argument %d)", err, i+1)
-		}
+	if j.code, err = parseHexArgs(args); err != nil {
+		return j, fmt.Errorf("relocate: %w", err)
 	}
 	if rest := m.unused(j, m.form); rest != "" {
 		return j, fmt.Errorf("relocate: %s (--form region moves several)", rest)

@@ -24,15 +24,60 @@ func (a *app) openImage(path string, symbols []byte) (*image.Image, error) {
 }
 
 func (a *app) openELF(path string, opt image.Options) (*image.Image, error) {
-	if path != "-" {
-		return image.OpenFile(path, opt)
+	switch {
+	case path == "-":
+		return openStream(a.in, opt)
+	case isStream(path):
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return openStream(f, opt)
 	}
-	data, err := io.ReadAll(a.in)
+	return image.OpenFile(path, opt)
+}
+
+// isStream reports whether a file can only be read from its start to its end,
+// as FIFOs and what shells make of <(command).
+func isStream(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&(os.ModeNamedPipe|os.ModeSocket) != 0
+}
+
+// openStream opens an ELF file that has to be read to its end first. What is
+// large goes into a temporary file, which has no name any more when it is open.
+func openStream(r io.Reader, opt image.Options) (*image.Image, error) {
+	var start bytes.Buffer
+	n, err := io.CopyN(&start, r, maxInMemory)
+	switch {
+	case err == io.EOF:
+		return image.Open(bytes.NewReader(start.Bytes()), n, opt)
+	case err != nil:
+		return nil, err
+	}
+	f, err := os.CreateTemp("", "xol-*")
 	if err != nil {
 		return nil, err
 	}
-	return image.Open(bytes.NewReader(data), int64(len(data)), opt)
+	defer os.Remove(f.Name())
+	defer f.Close()
+	n, err = io.Copy(f, io.LimitReader(io.MultiReader(&start, r), maxStream+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case n > maxStream:
+		return nil, fmt.Errorf("more than %d GiB come from it; give a regular file", maxStream>>30)
+	}
+	return image.OpenFile(f.Name(), opt)
 }
+
+// How much is read of what has no size.
+const (
+	maxInMemory = 64 << 20  // bytes of an ELF file; the rest goes to a temporary file
+	maxStream   = 4 << 30   // bytes of an ELF file
+	maxText     = 256 << 20 // bytes of a list or a symbol map
+)
 
 // readSymbols returns what is in a System.map, nil where no file is named.
 func (a *app) readSymbols(path string) ([]byte, error) {
@@ -42,14 +87,20 @@ func (a *app) readSymbols(path string) ([]byte, error) {
 	return a.readAll(path)
 }
 
-// readAll returns what is in a file, or on standard input for "-".
+// readAll returns what is in a text file, or on standard input for "-".
 func (a *app) readAll(path string) ([]byte, error) {
-	var data []byte
-	var err error
-	if path == "-" {
-		data, err = io.ReadAll(a.in)
-	} else {
-		data, err = os.ReadFile(path)
+	r := a.in
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, fileError(path, err)
+		}
+		defer f.Close()
+		r = f
+	}
+	data, err := io.ReadAll(io.LimitReader(r, maxText+1))
+	if err == nil && len(data) > maxText {
+		err = fmt.Errorf("it has more than %d MiB", maxText>>20)
 	}
 	if err != nil {
 		return nil, fileError(path, err)

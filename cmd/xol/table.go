@@ -29,6 +29,7 @@ func (t *table) pad(n int) {
 
 // left adds a cell, aligned to the left.
 func (t *table) left(width int, s string, st style) {
+	s = printable(s)
 	t.paint(s, st)
 	t.pad(width - utf8.RuneCountInString(s))
 	t.buf = append(t.buf, gap...)
@@ -36,6 +37,7 @@ func (t *table) left(width int, s string, st style) {
 
 // right adds a cell, aligned to the right.
 func (t *table) right(width int, s string, st style) {
+	s = printable(s)
 	t.pad(width - utf8.RuneCountInString(s))
 	t.paint(s, st)
 	t.buf = append(t.buf, gap...)
@@ -75,10 +77,12 @@ func (t *table) bytes(width int, b []byte) {
 	t.buf = append(t.buf, gap...)
 }
 
+// paint adds text. What a terminal would not show as it is is escaped.
 func (t *table) paint(s string, st style) {
 	if s == "" {
 		return
 	}
+	s = printable(s)
 	t.start(st)
 	t.buf = append(t.buf, s...)
 	t.stop(st)

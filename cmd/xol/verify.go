@@ -39,7 +39,7 @@ runs it wrongly. What neither runs is listed by class, with the reason.
 Exit status: 1 where any instruction differs.`,
 		Example: `  xol verify /bin/bash
   xol verify --distance far --sample 10000 --seed 7 -o json libcrypto.so.3`,
-		Args: cobra.ExactArgs(1),
+		Args: takes("FILE", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opt.sample < 0 || opt.states < 1 || opt.cpus < 0 {
 				return usageError(cmd, errors.New("--sample and --cpus must not be negative, --states at least 1"))

@@ -12,7 +12,7 @@ func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of xol and of what it was built with",
-		Args:  cobra.NoArgs,
+		Args:  takes("", 0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintf(a.out, "xol %s %s %s/%s%s\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, engineVersion())
 			return err
