@@ -25,15 +25,15 @@ var kernelRules = [...]struct {
 		"set the probe on the kernel's command line (kprobe_event=) if it is to be hit while booting"}},
 	{place.JumpLabel, Rule{"linux/jump-label", EINVAL,
 		"this is a jump-label site, which the kernel patches while it runs",
-		"probe the instruction behind the site"}},
+		"probe the instruction after the site"}},
 	{place.StaticCall, Rule{"linux/static-call", EINVAL,
 		"this is a static-call site, which the kernel patches while it runs",
-		"probe the instruction behind the site, or the function that is called"}},
+		"probe the instruction after the site, or the function that is called"}},
 	{place.Bug, Rule{"linux/bug", EINVAL,
 		"this is the trapping instruction of a BUG() or WARN(), which the kernel recognises by its address",
 		"probe the instruction before it"}},
 	{place.CFIPreamble, Rule{"linux/cfi-preamble", EINVAL,
-		"this is the preamble that a control-flow check reads in front of a function",
+		"this is the preamble that a control-flow check reads before a function",
 		"probe the function itself"}},
 }
 
@@ -45,7 +45,7 @@ var moduleInit = Rule{"linux/module-init-text", ENOENT,
 // ftraceRefused applies where kprobes cannot use ftrace.
 var ftraceRefused = Rule{"linux/ftrace-site", EINVAL,
 	"this is an ftrace site, which the kernel patches while it runs, and kprobes cannot use ftrace on this architecture",
-	"probe the instruction behind it, or use a function-entry event (fprobe)"}
+	"probe the instruction after it, or use a function-entry event (fprobe)"}
 
 const (
 	kernelKinds = place.OutsideText | place.Blacklist | place.EntryText | place.InitText | place.JumpLabel |

@@ -18,13 +18,13 @@ var ownedRules = [...]struct {
 		"probe the code that reads them"}},
 	{place.JumpLabel, Rule{"isa/jump-label", 0,
 		"this is a jump-label site, which the kernel rewrites while it runs and would overwrite the breakpoint",
-		"probe the instruction behind the site"}},
+		"probe the instruction after the site"}},
 	{place.StaticCall, Rule{"isa/static-call", 0,
 		"this is a static-call site, which the kernel rewrites while it runs and would overwrite the breakpoint",
-		"probe the instruction behind the site, or the function that is called"}},
+		"probe the instruction after the site, or the function that is called"}},
 	{place.Ftrace, Rule{"isa/ftrace-site", 0,
 		"this is an ftrace site, which the kernel rewrites while it runs and would overwrite the breakpoint",
-		"probe the instruction behind the site"}},
+		"probe the instruction after the site"}},
 }
 
 const ownedKinds = place.Data | place.JumpLabel | place.StaticCall | place.Ftrace

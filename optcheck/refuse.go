@@ -30,8 +30,8 @@ func (r refuser) Func(dst []Verdict, f *Function, _ *Scratch) []Verdict {
 var (
 	linuxFtrace = classify.Rule{
 		ID:     "linux/optimize-ftrace",
-		Reason: "a probe on an ftrace site is called by ftrace and has no breakpoint that could become a jump",
-		Remedy: "probe the instruction behind the site",
+		Reason: "ftrace calls the probe's handlers from its site, and leaves nothing for a jump to replace",
+		Remedy: "probe the instruction after the site",
 	}
 	linuxUprobe = classify.Rule{
 		ID:     "linux/uprobe-no-jump",

@@ -9,7 +9,7 @@ import (
 )
 
 var ruleInEntry = classify.Rule{ID: "runtime/entry-site", Errno: classify.EILSEQ,
-	Reason: "the address is inside a patchable entry, behind its first byte",
+	Reason: "the address is inside a patchable entry, after its first byte",
 	Remedy: "probe the function"}
 
 // entries are the patchable function entries of an image. Probes there need no

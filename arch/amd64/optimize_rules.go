@@ -40,7 +40,7 @@ var optimizeRules = [...]classify.Rule{
 	},
 	optimizeTarget: {
 		ID:     "amd64/optimize-jump-target",
-		Reason: "a direct branch of the function goes to one of the 5 bytes behind the first",
+		Reason: "a direct branch of the function goes to one of the 5 bytes that follow the first byte of the jump",
 		Remedy: "probe the target of the branch",
 	},
 	optimizeReach: {
@@ -49,7 +49,7 @@ var optimizeRules = [...]classify.Rule{
 	},
 	optimizeFixed: {
 		ID:     "amd64/optimize-not-boostable",
-		Reason: "the kernel does not move this instruction into a detour buffer: its test of what may be followed by a jump refuses it, or it cannot be copied",
+		Reason: "the jump would replace an instruction that the kernel does not move into a detour buffer: its test of what may be followed by a jump refuses it, or it cannot be copied",
 		Remedy: "probe another instruction of the function",
 	},
 	optimizeProbe: {
@@ -68,16 +68,16 @@ var reservedRules = [...]struct {
 	{place.Ftrace, classify.Rule{
 		ID:     "amd64/optimize-ftrace-site",
 		Reason: "the jump would replace a part of an ftrace site, which the kernel patches while it runs",
-		Remedy: "probe the instruction behind the site",
+		Remedy: "probe the instruction after the site",
 	}},
 	{place.JumpLabel, classify.Rule{
 		ID:     "amd64/optimize-jump-label",
 		Reason: "the jump would replace a part of a jump-label site, which the kernel patches while it runs",
-		Remedy: "probe the instruction behind the site",
+		Remedy: "probe the instruction after the site",
 	}},
 	{place.StaticCall, classify.Rule{
 		ID:     "amd64/optimize-static-call",
 		Reason: "the jump would replace a part of a static-call site, which the kernel patches while it runs",
-		Remedy: "probe the instruction behind the site",
+		Remedy: "probe the instruction after the site",
 	}},
 }

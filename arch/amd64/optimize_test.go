@@ -2,6 +2,7 @@ package amd64
 
 import (
 	"encoding/binary"
+	"strings"
 	"testing"
 
 	"xol/classify"
@@ -127,6 +128,9 @@ func TestOptimizeRules(t *testing.T) {
 		want.Rule = v.Rule
 		if archtest.RuleID(v.Rule) != c.rule || v != want {
 			t.Errorf("%s: got %s, want %+v", c.name, archtest.JumpText(&v), c)
+		}
+		if v.Culprit != 0 && strings.Contains(v.Rule.Reason, "this instruction") {
+			t.Errorf("%s: the culprit is another instruction, but %q", c.name, v.Rule.Reason)
 		}
 	}
 }

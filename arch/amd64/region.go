@@ -12,27 +12,27 @@ var regionRules = optcheck.Rules{
 	optcheck.KeepLandingPad: {
 		ID:     "amd64/landing-pad",
 		Reason: "this is endbr64, on which an indirect branch to the entry has to land",
-		Remedy: "probe the instruction behind it",
+		Remedy: "probe the instruction after it",
 	},
 	optcheck.KeepFtrace: {
 		ID:     "amd64/region-ftrace-site",
 		Reason: "the jump would replace an ftrace site, which ftrace rewrites",
-		Remedy: "probe the ftrace site itself, or an instruction behind it",
+		Remedy: "probe an instruction after the ftrace site",
 	},
 	optcheck.KeepJumpLabel: {
 		ID:     "amd64/region-jump-label",
 		Reason: "the jump would replace a jump label, which the kernel rewrites when a static key changes",
-		Remedy: "probe an instruction behind the jump label",
+		Remedy: "probe an instruction after the jump label",
 	},
 	optcheck.KeepStaticCall: {
 		ID:     "amd64/region-static-call",
 		Reason: "the jump would replace a static call, which the kernel rewrites when its target changes",
-		Remedy: "probe an instruction behind the static call",
+		Remedy: "probe an instruction after the static call",
 	},
 	optcheck.KeepAlternative: {
 		ID:     "amd64/region-alternative",
 		Reason: "the jump would replace an alternative, which the kernel rewrites for the CPU that it runs on",
-		Remedy: "probe an instruction behind the alternative",
+		Remedy: "probe an instruction after the alternative",
 	},
 	optcheck.KeepBug: {
 		ID:     "amd64/region-bug",
@@ -41,12 +41,12 @@ var regionRules = optcheck.Rules{
 	optcheck.KeepException: {
 		ID:     "amd64/region-exception-entry",
 		Reason: "the jump would replace an instruction that may fault, whose fixup the kernel finds by its address",
-		Remedy: "probe an instruction behind the one that may fault",
+		Remedy: "probe an instruction after the one that may fault",
 	},
 	optcheck.KeepCFITrap: {
 		ID:     "amd64/region-cfi-trap",
 		Reason: "the jump would replace the trap of a control-flow check, which the kernel finds by its address",
-		Remedy: "probe the call behind the check",
+		Remedy: "probe the call after the check",
 	},
 	optcheck.KeepData: {
 		ID:     "amd64/region-data",
@@ -60,76 +60,76 @@ var regionRules = optcheck.Rules{
 
 	optcheck.LandedBranch: {
 		ID:     "amd64/region-jump-target",
-		Reason: "a branch goes to an instruction behind the first one that the jump would replace",
+		Reason: "a branch goes to an instruction after the first one that the jump would replace",
 		Remedy: "probe the target of the branch",
 	},
 	optcheck.LandedSwitch: {
 		ID:     "amd64/region-switch-target",
-		Reason: "a jump table leads to an instruction behind the first one that the jump would replace",
+		Reason: "a jump table leads to an instruction after the first one that the jump would replace",
 		Remedy: "probe the target of the jump table",
 	},
 	optcheck.LandedReturn: {
 		ID:     "amd64/region-return-address",
-		Reason: "a call returns to an instruction behind the first one that the jump would replace",
-		Remedy: "probe an instruction behind the call",
+		Reason: "a call returns to an instruction after the first one that the jump would replace",
+		Remedy: "probe an instruction after the call",
 	},
 	optcheck.LandedEntry: {
 		ID:     "amd64/region-entry-point",
-		Reason: "the program's entry point is behind the first instruction that the jump would replace",
+		Reason: "the program's entry point is after the first instruction that the jump would replace",
 		Remedy: "probe the entry point",
 	},
 	optcheck.LandedSymbol: {
 		ID:     "amd64/region-symbol",
-		Reason: "a symbol names an instruction behind the first one that the jump would replace",
+		Reason: "a symbol names an instruction after the first one that the jump would replace",
 		Remedy: "probe the address of the symbol",
 	},
 	optcheck.LandedPointer: {
 		ID:     "amd64/region-code-pointer",
-		Reason: "a pointer in data holds the address of an instruction behind the first one that the jump would replace",
+		Reason: "a pointer in data holds the address of an instruction after the first one that the jump would replace",
 		Remedy: "probe the address that the pointer holds",
 	},
 	optcheck.LandedTaken: {
 		ID:     "amd64/region-address-taken",
-		Reason: "an instruction takes the address of one behind the first one that the jump would replace",
+		Reason: "an instruction takes the address of one after the first one that the jump would replace",
 		Remedy: "probe the instruction whose address is taken",
 	},
 	optcheck.LandedExFixup: {
 		ID:     "amd64/region-exception-fixup",
-		Reason: "the kernel goes on behind the first instruction that the jump would replace when another one faults",
+		Reason: "the kernel goes on after the first instruction that the jump would replace when another one faults",
 		Remedy: "probe the instruction where the kernel goes on",
 	},
 	optcheck.LandedUnwind: {
 		ID:     "amd64/region-unwind-landing-pad",
-		Reason: "an exception is caught behind the first instruction that the jump would replace",
+		Reason: "an exception is caught after the first instruction that the jump would replace",
 		Remedy: "probe the landing pad",
 	},
 	optcheck.LandedJumpLabel: {
 		ID:     "amd64/region-jump-label-target",
-		Reason: "a jump label may become a jump to an instruction behind the first one that the jump would replace",
+		Reason: "a jump label may become a jump to an instruction after the first one that the jump would replace",
 		Remedy: "probe the target of the jump label",
 	},
 	optcheck.LandedIndirect: {
 		ID:     "amd64/region-landing-pad",
-		Reason: "an endbr64 behind the first instruction that the jump would replace marks a target of indirect branches",
-		Remedy: "probe the instruction behind the endbr64",
+		Reason: "an endbr64 after the first instruction that the jump would replace marks a target of indirect branches",
+		Remedy: "probe the instruction after the endbr64",
 	},
 
 	optcheck.UnreadTables: {
 		ID:     "amd64/region-unread-tables",
-		Reason: "tables of the file that tell where execution may land are damaged, so that it might land behind the first instruction that the jump would replace",
+		Reason: "tables of the file that tell where execution may land are damaged, so that it might land after the first instruction that the jump would replace",
 	},
 	optcheck.UnresolvedJump: {
 		ID:     "amd64/region-indirect-jump",
-		Reason: "it is not known where an indirect jump of the function goes, which might be behind the first instruction that the jump would replace",
+		Reason: "it is not known where an indirect jump of the function goes, which might be after the first instruction that the jump would replace",
 	},
 	optcheck.Undecodable: {
 		ID:     "amd64/region-undecodable",
-		Reason: "bytes of the function are no instruction in 64-bit mode, so that it is not known what is executed and who lands where",
+		Reason: "bytes of the function are no instruction in 64-bit mode, so that it is not known what is executed and what lands where",
 	},
 	optcheck.BeyondFunction: {
 		ID:     "amd64/region-beyond-function",
 		Reason: "fewer bytes than the 5 of the jump are left up to the end of the function",
-		Remedy: "probe an instruction further in front",
+		Remedy: "probe an earlier instruction",
 	},
 }
 

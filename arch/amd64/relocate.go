@@ -25,7 +25,7 @@ var (
 	}
 	ruleMoveFarJump = classify.Rule{
 		ID:     "amd64/move-far-jump",
-		Reason: "its operand is out of reach, and behind a far jump nothing could restore a register that is used to get there",
+		Reason: "its operand is out of reach, and after a far jump nothing could restore a register that is used to get there",
 		Remedy: "move it to a place within 2 GiB of its operand, or name a dead register",
 	}
 	ruleMoveInto = classify.Rule{
@@ -55,13 +55,13 @@ var (
 	noteLoop = relocate.Note{ID: "amd64/loop",
 		Text: "the branch, which has no long form, goes over a jump"}
 	noteCall = relocate.Note{ID: "amd64/call",
-		Text: "the address behind the original is pushed, then the target is jumped to; a shadow stack would miss the call"}
+		Text: "the address after the original is pushed, then the target is jumped to; a shadow stack would miss the call"}
 	noteCallInside = relocate.Note{ID: "amd64/call-returns-inside",
-		Text: "the address behind the original is pushed, which is part of the region: the instructions there must stay what they are"}
+		Text: "the address after the original is pushed, which is part of the region: the instructions there must stay what they are"}
 	noteThrough = relocate.Note{ID: "amd64/indirect-through-return",
 		Text: "the target is loaded first and reached by a return, which a shadow stack would refuse"}
 	noteSyscall = relocate.Note{ID: "amd64/syscall",
-		Text: "rcx is set to the address behind the original afterwards"}
+		Text: "rcx is set to the address after the original afterwards"}
 )
 
 // moveForm says how a step is emitted.

@@ -58,7 +58,7 @@ const (
 var isaHazards = [...]classify.Hazard{
 	isaShadow: {
 		ID:   "amd64/interrupt-shadow",
-		Text: "interrupts stay blocked for one instruction behind this one; with a probe that is no longer the instruction behind it in the program",
+		Text: "interrupts stay blocked for one instruction after this one; with a probe that is no longer the instruction after it in the program",
 	},
 }
 
@@ -99,7 +99,7 @@ var kprobeRules = [...]classify.Rule{
 		ID:     "amd64/kprobe-undecodable",
 		Errno:  classify.EILSEQ,
 		Reason: "the kernel's instruction decoder cannot read the function up to and including this address",
-		Remedy: "probe an address in front of the bytes that it cannot read",
+		Remedy: "probe an address before the bytes that it cannot read",
 	},
 	kprobeTrap: {
 		ID:     "amd64/kprobe-trap",
@@ -111,13 +111,13 @@ var kprobeRules = [...]classify.Rule{
 		ID:     "amd64/kprobe-cfi-check",
 		Errno:  classify.EILSEQ,
 		Reason: "this instruction is part of a control-flow check, which the kernel reads back when the check fails",
-		Remedy: "probe the call behind the check",
+		Remedy: "probe the call after the check",
 	},
 	kprobeForced: {
 		ID:     "amd64/kprobe-forced-emulation",
 		Errno:  classify.EINVAL,
 		Reason: "this starts with a forced-emulation prefix of Xen or KVM, whose meaning depends on its place",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	kprobeStackSegment: {
 		ID:     "amd64/kprobe-stack-segment",
@@ -129,13 +129,13 @@ var kprobeRules = [...]classify.Rule{
 		ID:     "amd64/kprobe-copy-range",
 		Errno:  classify.EINVAL,
 		Reason: "no slot of the kernel is within 2 GiB of what the RIP-relative operand refers to",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	kprobeNoRoom: {
 		ID:     "amd64/kprobe-no-room",
 		Errno:  classify.ENOSPC,
-		Reason: "an instruction of 15 bytes leaves no room in its slot for the breakpoint behind it",
-		Remedy: "probe the instruction before or behind it",
+		Reason: "an instruction of 15 bytes leaves no room in its slot for the breakpoint after it",
+		Remedy: "probe the instruction before or after it",
 	},
 	kprobeFarDirect: {
 		ID:     "amd64/kprobe-far-direct",
@@ -170,13 +170,13 @@ var kprobeRules = [...]classify.Rule{
 		ID:     "amd64/kprobe-vm",
 		Errno:  classify.EOPNOTSUPP,
 		Reason: "the kernel refuses the register forms of 0F 01 /0: vmcall, vmlaunch, vmresume, vmxoff and their neighbours",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	kprobeClash: {
 		ID:     "amd64/kprobe-opcode-clash",
 		Errno:  classify.EOPNOTSUPP,
 		Reason: "the kernel looks up the opcode byte of this VEX, EVEX or REX2 instruction among the one-byte opcodes and takes it for a far branch or iret",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 }
 
@@ -232,7 +232,7 @@ var kprobeHazards = [...]classify.Hazard{
 	},
 	kprobeLeavesSlot: {
 		ID:   "amd64/kprobe-leaves-slot",
-		Text: "this instruction leaves the slot and never reaches the breakpoint behind it, so that the CPU counts as handling a probe for good",
+		Text: "this instruction leaves the slot and never reaches the breakpoint after it, so that the CPU counts as handling a probe for good",
 	},
 	kprobeWrongLength: {
 		ID:   "amd64/kprobe-wrong-length",
@@ -282,25 +282,25 @@ var uprobeRules = [...]classify.Rule{
 		ID:     "amd64/uprobe-undecodable",
 		Errno:  classify.ENOEXEC,
 		Reason: "the kernel's instruction decoder does not know this instruction",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	uprobeLock: {
 		ID:     "amd64/uprobe-lock",
 		Errno:  classify.ENOTSUPP,
 		Reason: "uprobes refuse every instruction with a LOCK prefix",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	uprobeSegment: {
 		ID:     "amd64/uprobe-segment",
 		Errno:  classify.ENOTSUPP,
 		Reason: "uprobes refuse every instruction with a CS, DS, ES or SS prefix (2E, 3E, 26, 36), also where it has no effect as in long NOPs and notrack jumps",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	uprobeStackSegment: {
 		ID:     "amd64/uprobe-stack-segment",
 		Errno:  classify.ENOTSUPP,
 		Reason: "loading ss blocks debug exceptions over the next instruction, so it cannot be single-stepped",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	uprobeNot64: {
 		ID:     "amd64/uprobe-not-64-bit",
@@ -312,7 +312,7 @@ var uprobeRules = [...]classify.Rule{
 		ID:     "amd64/uprobe-port",
 		Errno:  classify.ENOTSUPP,
 		Reason: "uprobes refuse port input and output",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	uprobeTrap: {
 		ID:     "amd64/uprobe-trap",
@@ -336,7 +336,7 @@ var uprobeRules = [...]classify.Rule{
 		ID:     "amd64/uprobe-opcode-clash",
 		Errno:  classify.ENOTSUPP,
 		Reason: "the kernel looks up the opcode byte of this VEX, EVEX or REX2 instruction among the one-byte opcodes and takes it for one that it refuses",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	uprobeBranch66: {
 		ID:     "amd64/uprobe-branch-66",

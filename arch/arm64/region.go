@@ -15,22 +15,22 @@ var regionRules = optcheck.Rules{
 	optcheck.KeepLandingPad: {
 		ID:     "arm64/landing-pad",
 		Reason: "an indirect branch to this bti or paciasp raises an exception in a guarded page if a jump stands there",
-		Remedy: "probe the instruction behind it",
+		Remedy: "probe the instruction after it",
 	},
 	optcheck.KeepFtrace: {
 		ID:     "arm64/region-ftrace-site",
 		Reason: "this is an ftrace site, which the kernel rewrites while it runs and would overwrite the jump",
-		Remedy: "probe the instruction behind the site",
+		Remedy: "probe the instruction after the site",
 	},
 	optcheck.KeepJumpLabel: {
 		ID:     "arm64/region-jump-label",
 		Reason: "this is a jump-label site, which the kernel rewrites while it runs and would overwrite the jump",
-		Remedy: "probe the instruction behind the site",
+		Remedy: "probe the instruction after the site",
 	},
 	optcheck.KeepAlternative: {
 		ID:     "arm64/region-alternative",
 		Reason: "the kernel replaces this instruction by an alternative for the CPU that it runs on, when it boots or loads a module",
-		Remedy: "probe the instruction before or behind the alternative",
+		Remedy: "probe the instruction before or after the alternative",
 	},
 	optcheck.KeepBug: {
 		ID:     "arm64/region-bug",
@@ -40,7 +40,7 @@ var regionRules = optcheck.Rules{
 	optcheck.KeepException: {
 		ID:     "arm64/region-exception-entry",
 		Reason: "the kernel handles faults of this instruction by its address, which would not be that of the copy",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	optcheck.KeepData: {
 		ID:     "arm64/region-data",
@@ -54,7 +54,7 @@ var regionRules = optcheck.Rules{
 	},
 	optcheck.Undecodable: {
 		ID:     "arm64/region-undecodable",
-		Reason: "this word is no instruction of A64, so that nobody knows how to run it elsewhere",
+		Reason: "this word is no instruction of A64, so that it is not known how to run it elsewhere",
 		Remedy: "probe an instruction; the word may be data in the text",
 	},
 }

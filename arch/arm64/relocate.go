@@ -12,8 +12,8 @@ import (
 var (
 	ruleMoveReservation = classify.Rule{
 		ID:     "arm64/move-exclusive",
-		Reason: "a breakpoint or a part of the sequence left behind, between the load-exclusive and the store-exclusive, makes the store fail every time",
-		Remedy: "move the whole sequence, or an instruction in front of or behind it",
+		Reason: "a breakpoint or a part of the sequence that stays in place, between the load-exclusive and the store-exclusive, makes the store fail every time",
+		Remedy: "move the whole sequence, or an instruction before or after it",
 	}
 	ruleMoveScratch = classify.Rule{
 		ID:     "arm64/move-scratch",
@@ -33,12 +33,12 @@ var (
 	ruleMoveMOPS = classify.Rule{
 		ID:     "arm64/move-memory-copy",
 		Reason: "the three instructions of a memory copy or set must follow one another in memory",
-		Remedy: "move all three, or an instruction in front of or behind them",
+		Remedy: "move all three, or an instruction before or after them",
 	}
 	ruleMoveSignature = classify.Rule{
 		ID:     "arm64/move-signature",
 		Reason: "the address of the signing instruction is part of the signature",
-		Remedy: "move an instruction in front of or behind it",
+		Remedy: "move an instruction before or after it",
 	}
 	ruleMoveLink = classify.Rule{
 		ID:     "arm64/move-link-operand",
@@ -61,9 +61,9 @@ var (
 	noteBranch = relocate.Note{ID: "arm64/branch",
 		Text: "the branch has a new displacement; out of reach, it goes over a longer branch, or over a return to a dead register"}
 	noteLink = relocate.Note{ID: "arm64/link-register",
-		Text: "x30 is loaded with the address behind the original, then the target is jumped to; a guarded control stack would miss the call"}
+		Text: "x30 is loaded with the address after the original, then the target is jumped to; a guarded control stack would miss the call"}
 	noteLinkInside = relocate.Note{ID: "arm64/link-register-inside",
-		Text: "x30 is loaded with the address behind the original, which is part of the region: the instructions there must stay what they are"}
+		Text: "x30 is loaded with the address after the original, which is part of the region: the instructions there must stay what they are"}
 	noteAddress = relocate.Note{ID: "arm64/pc-address",
 		Text: "the address is computed from the new place, or loaded as a constant"}
 	noteLiteral = relocate.Note{ID: "arm64/literal",

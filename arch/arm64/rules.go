@@ -41,22 +41,22 @@ var isaRules = [...]classify.Rule{
 	isaBreakpoint: {
 		ID:     "arm64/brk",
 		Reason: "this is a breakpoint already, whose owner finds it by its address",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	isaExclusive: {
 		ID:     "arm64/exclusive",
 		Reason: "a breakpoint between a load-exclusive and its store-exclusive clears the exclusive monitor, so that the sequence is repeated forever",
-		Remedy: "probe the load-exclusive or an instruction behind the sequence",
+		Remedy: "probe the load-exclusive or an instruction after the sequence",
 	},
 	isaMemoryCopy: {
 		ID:     "arm64/memory-copy",
 		Reason: "the three instructions of a memory copy or set must follow one another in memory",
-		Remedy: "probe the instruction before or behind the three",
+		Remedy: "probe the instruction before or after the three",
 	},
 	isaModifier: {
 		ID:     "arm64/pc-modifier",
 		Reason: "this signs or authenticates with an instruction's address as a modifier, and would do it differently elsewhere",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 }
 
@@ -203,7 +203,7 @@ var kprobeRules = [kprobeRuleCount]classify.Rule{
 		ID:     "arm64/kprobe-msr",
 		Errno:  classify.EINVAL,
 		Reason: "writing PSTATE or a system register could switch off the handling of breakpoints",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	rejectedException: {
 		ID:     "arm64/kprobe-exception",
@@ -227,31 +227,31 @@ var kprobeRules = [kprobeRuleCount]classify.Rule{
 		ID:     "arm64/kprobe-mrs-daif",
 		Errno:  classify.EINVAL,
 		Reason: "out of line, interrupts are masked, so that reading DAIF gives another value",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	rejectedHint: {
 		ID:     "arm64/kprobe-hint",
 		Errno:  classify.EINVAL,
 		Reason: "the kernel steps only the hints that it knows to be harmless: nop, bti, xpaclri and those that sign addresses",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	rejectedExclusive: {
 		ID:     "arm64/kprobe-exclusive",
 		Errno:  classify.EINVAL,
 		Reason: "an exclusive load or store cannot work when a breakpoint stands between the two; casp counts as one, too",
-		Remedy: "probe an instruction before or behind the sequence",
+		Remedy: "probe an instruction before or after the sequence",
 	},
 	rejectedMemoryCopy: {
 		ID:     "arm64/kprobe-memory-copy",
 		Errno:  classify.EINVAL,
 		Reason: "the three instructions of a memory copy or set must follow one another in memory",
-		Remedy: "probe the instruction before or behind the three",
+		Remedy: "probe the instruction before or after the three",
 	},
 	rejectedPrefetch: {
 		ID:     "arm64/kprobe-prefetch-literal",
 		Errno:  classify.EINVAL,
 		Reason: "the kernel does not simulate a prefetch of a literal",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	kprobeOutside: {
 		ID:     "arm64/kprobe-outside",
@@ -268,13 +268,13 @@ var kprobeRules = [kprobeRuleCount]classify.Rule{
 		ID:     "arm64/kprobe-exception-table",
 		Errno:  classify.EINVAL,
 		Reason: "the kernel handles faults of this instruction by its address, which would not be that of the copy",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	kprobeAtomic: {
 		ID:     "arm64/kprobe-atomic-sequence",
 		Errno:  classify.EINVAL,
-		Reason: "within the 32 instructions before, what looks like a load-exclusive comes without a store-exclusive behind it, so the kernel takes this for a part of the sequence",
-		Remedy: "probe an instruction before the sequence or further behind it",
+		Reason: "within the 32 instructions before, what looks like a load-exclusive comes without a store-exclusive after it, so the kernel takes this for a part of the sequence",
+		Remedy: "probe an instruction before the sequence or further after it",
 	},
 }
 
@@ -283,7 +283,7 @@ var uprobeRules = [uprobeRuleCount]classify.Rule{
 		ID:     "arm64/uprobe-msr",
 		Errno:  classify.EINVAL,
 		Reason: "the kernel does not step a write to PSTATE or to a system register",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	rejectedException: {
 		ID:     "arm64/uprobe-exception",
@@ -306,37 +306,37 @@ var uprobeRules = [uprobeRuleCount]classify.Rule{
 		ID:     "arm64/uprobe-mrs-daif",
 		Errno:  classify.EINVAL,
 		Reason: "the kernel does not step a read of DAIF",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	rejectedHint: {
 		ID:     "arm64/uprobe-hint",
 		Errno:  classify.EINVAL,
 		Reason: "the kernel steps only the hints that it knows to be harmless: nop, bti, xpaclri and those that sign addresses",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	rejectedExclusive: {
 		ID:     "arm64/uprobe-exclusive",
 		Errno:  classify.EINVAL,
 		Reason: "an exclusive load or store cannot work when a breakpoint stands between the two; casp counts as one, too",
-		Remedy: "probe an instruction before or behind the sequence",
+		Remedy: "probe an instruction before or after the sequence",
 	},
 	rejectedMemoryCopy: {
 		ID:     "arm64/uprobe-memory-copy",
 		Errno:  classify.EINVAL,
 		Reason: "the three instructions of a memory copy or set must follow one another in memory",
-		Remedy: "probe the instruction before or behind the three",
+		Remedy: "probe the instruction before or after the three",
 	},
 	rejectedPrefetch: {
 		ID:     "arm64/uprobe-prefetch-literal",
 		Errno:  classify.EINVAL,
 		Reason: "uprobes do not simulate a prefetch of a literal",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	rejectedLiteral: {
 		ID:     "arm64/uprobe-literal",
 		Errno:  classify.EINVAL,
 		Reason: "uprobes do not simulate the load of a literal",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	uprobeOutside: {
 		ID:     "arm64/uprobe-outside",
@@ -353,7 +353,7 @@ var uprobeRules = [uprobeRuleCount]classify.Rule{
 		ID:     "arm64/uprobe-breakpoint",
 		Errno:  classify.ENOTSUPP,
 		Reason: "this is the breakpoint of uprobes already (brk #5)",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 }
 

@@ -28,7 +28,7 @@ var optimizeRules = [...]classify.Rule{
 	optimizeUnknown: {
 		ID:     "ppc64/optimize-not-emulated",
 		Reason: "the kernel cannot emulate this instruction, which it would have to from the detour buffer",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	optimizeMemory: {
 		ID:     "ppc64/optimize-memory",
@@ -38,7 +38,7 @@ var optimizeRules = [...]classify.Rule{
 	optimizeState: {
 		ID:     "ppc64/optimize-machine-state",
 		Reason: "this instruction reads the machine state, and the kernel optimizes only what it can emulate on the registers of a program",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	optimizeReach: {
 		ID:     "ppc64/optimize-slot-range",

@@ -20,22 +20,22 @@ var regionRules = optcheck.Rules{
 	optcheck.KeepFtrace: {
 		ID:     "ppc64/region-ftrace-site",
 		Reason: "ftrace patches this instruction",
-		Remedy: "probe the function's entry, which goes by way of ftrace",
+		Remedy: "probe the instruction after the site",
 	},
 	optcheck.KeepJumpLabel: {
 		ID:     "ppc64/region-jump-label",
 		Reason: "the kernel patches this instruction when a static key changes",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	optcheck.KeepStaticCall: {
 		ID:     "ppc64/region-static-call",
 		Reason: "the kernel patches this instruction when a static call changes its target",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	optcheck.KeepAlternative: {
 		ID:     "ppc64/region-alternative",
 		Reason: "the kernel may replace this instruction to suit the CPU or its firmware (feature fixups)",
-		Remedy: "probe an instruction in front of or behind the replaced range",
+		Remedy: "probe an instruction before or after the replaced range",
 	},
 	optcheck.KeepBug: {
 		ID:     "ppc64/region-bug",

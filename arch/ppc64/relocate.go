@@ -13,8 +13,8 @@ import (
 var (
 	ruleMoveReservation = classify.Rule{
 		ID:     "ppc64/move-reservation",
-		Reason: "a breakpoint or a part of the sequence left behind, between the load that reserves and the store that depends on it, makes the store fail every time",
-		Remedy: "move the whole sequence, or an instruction in front of or behind it",
+		Reason: "a breakpoint or a part of the sequence that stays in place, between the load that reserves and the store that depends on it, makes the store fail every time",
+		Remedy: "move the whole sequence, or an instruction before or after it",
 	}
 	ruleMoveInto = classify.Rule{
 		ID:     "ppc64/move-branch-into-instruction",
@@ -47,7 +47,7 @@ var (
 	noteBranch = relocate.Note{ID: "ppc64/branch",
 		Text: "the branch has a new displacement; out of reach, it goes over a longer branch, or through TAR, which the ABI reserves"}
 	noteLink = relocate.Note{ID: "ppc64/link-register",
-		Text: "LR is loaded with the address behind the original, then the branch is taken without link"}
+		Text: "LR is loaded with the address after the original, then the branch is taken without link"}
 	noteSyscall = relocate.Note{ID: "ppc64/syscall-link",
 		Text: "the system call leaves its return address in LR, which is then loaded with the one of the original"}
 	noteAddress = relocate.Note{ID: "ppc64/pc-address",
@@ -55,7 +55,7 @@ var (
 	noteMemory = relocate.Note{ID: "ppc64/pc-memory",
 		Text: "the displacement is re-based; out of reach, the address is built in a register that the instruction does not use"}
 	noteBoundary = relocate.Note{ID: "ppc64/prefix-boundary",
-		Text: "a nop goes in front where the instruction would cross a 64-byte boundary"}
+		Text: "a nop goes before the instruction where it would cross a 64-byte boundary"}
 )
 
 // moveForm says how a step is emitted.

@@ -48,7 +48,7 @@ var isaRules = [...]classify.Rule{
 	isaReservation: {
 		ID:     "ppc64/reservation",
 		Reason: "a breakpoint between a load-and-reserve and its store-conditional loses the reservation, so that the sequence is repeated forever",
-		Remedy: "probe the load-and-reserve instruction or one behind the sequence",
+		Remedy: "probe the load-and-reserve instruction or one after the sequence",
 	},
 	isaSaveRestore: {
 		ID:     "ppc64/save-restore",
@@ -89,13 +89,13 @@ var kprobeRules = [...]classify.Rule{
 		ID:     "ppc64/kprobe-syscall",
 		Errno:  classify.EINVAL,
 		Reason: "the kernel cannot single-step system calls (sc, scv)",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	noStepMSR: {
 		ID:     "ppc64/kprobe-mtmsr",
 		Errno:  classify.EINVAL,
 		Reason: "writing the MSR could switch off single-stepping or the handling of interrupts",
-		Remedy: "probe the instruction before or behind it",
+		Remedy: "probe the instruction before or after it",
 	},
 	noStepReturn: {
 		ID:     "ppc64/kprobe-return-from-interrupt",
@@ -147,7 +147,7 @@ var uprobeRules = [...]classify.Rule{
 		ID:     "ppc64/uprobe-syscall",
 		Errno:  classify.ENOTSUPP,
 		Reason: "uprobes cannot single-step system calls (sc, scv)",
-		Remedy: "probe the instruction before or behind it, or trace the system call",
+		Remedy: "probe the instruction before or after it, or trace the system call",
 	},
 	noStepMSR: {
 		ID:     "ppc64/uprobe-mtmsr",

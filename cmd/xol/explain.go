@@ -61,7 +61,7 @@ Exit status: 1 where the first of these profiles refuses the probe.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&opt.symbols, "symbols", "", "take the symbols from a System.map or kallsyms `FILE`")
-	flags.IntVar(&opt.context, "context", 4, "show `N` instructions before and behind the one asked for")
+	flags.IntVar(&opt.context, "context", 4, "show `N` instructions before and after the one asked for")
 	flags.StringArrayVar(&opt.armed, "armed", nil, "another probe is armed at `PLACE`, which the jump may not overwrite; repeatable")
 	flags.BoolVar(&opt.region, "region", false, "show the region that the jump replaces, and the detour buffer")
 	opt.format.addTo(cmd, flags, "output", "o", "output format")
@@ -181,6 +181,10 @@ func newExplanation(img *image.Image, opt *explainOptions, path, where string) (
 // target returns where a probe asked for at addr really stands.
 func (a *answer) target(addr uint64) uint64 { return cmp.Or(a.verdict.MovedTo, addr) }
 
+// hasBreakpoint reports whether the probe, where it is allowed, is a
+// breakpoint: through ftrace it is none.
+func (a *answer) hasBreakpoint() bool { return a.verdict.Exec != classify.ExecFtrace }
+
 // explainedProfiles returns the profiles that have something to say about a
 // kind of file, first the one that was asked for.
 func explainedProfiles(kind image.Kind, first string) []string {
@@ -281,7 +285,11 @@ func (e *explanation) instNotes(inst *decode.Inst) []string {
 	for i := range e.answers {
 		a := &e.answers[i]
 		if holds(a.verdict.MovedTo) {
-			notes = append(notes, "here the probe is put ("+a.profile()+")")
+			if a.verdict.OK() {
+				notes = append(notes, "here the probe is put ("+a.profile()+")")
+			} else {
+				notes = append(notes, "here the probe would be put ("+a.profile()+")")
+			}
 		}
 		if holds(a.verdict.Culprit) && !holds(e.addr) {
 			notes = append(notes, "in the way ("+a.profile()+")")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -115,7 +116,7 @@ type disassembled struct {
 // marker points at the instruction that holds the address.
 func (e *explanation) marker(inst *decode.Inst) string {
 	if inside := e.addr - inst.Addr; inside > 0 {
-		return fmt.Sprintf("◀ asked for, %d bytes into it", inside)
+		return fmt.Sprintf("◀ asked for, %s into it", plural(int(inside), "byte"))
 	}
 	return "◀ asked for"
 }
@@ -158,7 +159,10 @@ func writeDetails(t *table, width int, details []detail) {
 
 // jumpOutcome says in one line whether the breakpoint may become a jump.
 func (a *answer) jumpOutcome() string {
-	if !a.jump.OK() {
+	switch {
+	case !a.hasBreakpoint():
+		return "no breakpoint, and so none that becomes a jump"
+	case !a.jump.OK():
 		return "the breakpoint stays a breakpoint"
 	}
 	return fmt.Sprintf("the breakpoint may become a jump, over %d bytes", a.jump.Region)
@@ -171,8 +175,8 @@ func (a *answer) jumpDetails(addr uint64) []detail {
 		return nil
 	}
 	d := []detail{{jumpReason(a.result, v), plain}}
-	if v.Culprit != 0 && v.Culprit != addr {
-		d = append(d, detail{"because of " + a.describe(v.Culprit), plain})
+	if culprit := cmp.Or(v.Culprit, a.verdict.MovedTo); culprit != 0 && culprit != addr && a.hasBreakpoint() {
+		d = append(d, detail{"because of " + a.describe(culprit), plain})
 	}
 	if v.Rule.Remedy != "" {
 		d = append(d, detail{"instead: " + v.Rule.Remedy, plain})
@@ -219,8 +223,11 @@ func (a *answer) details(addr uint64) []detail {
 	add := func(st style, format string, args ...any) {
 		d = append(d, detail{fmt.Sprintf(format, args...), st})
 	}
-	if v.MovedTo != 0 {
+	switch {
+	case v.MovedTo != 0 && v.OK():
 		add(plain, "the probe is put at %s instead", a.placeOf(v.MovedTo))
+	case v.MovedTo != 0:
+		add(plain, "the kernel would put it at %s, and refuses it there:", a.describe(v.MovedTo))
 	}
 	if v.Rule != nil {
 		add(plain, "%s", v.Rule.Reason)
@@ -231,16 +238,27 @@ func (a *answer) details(addr uint64) []detail {
 	if v.Culprit != 0 && v.Culprit != addr {
 		add(plain, "because of %s", a.describe(v.Culprit))
 	}
-	if v.Rule != nil && v.Rule.Remedy != "" {
+	far := v.Instead != 0 && !a.beside(v, addr)
+	if v.Rule != nil && v.Rule.Remedy != "" && !far {
 		add(plain, "instead: %s", v.Rule.Remedy)
 	}
-	if v.Instead != 0 {
+	switch {
+	case far:
+		add(plain, "instead: probe %s; what is nearer is refused as well", a.placeOf(v.Instead))
+	case v.Instead != 0:
 		add(plain, "a place that would do: %s", a.placeOf(v.Instead))
 	}
 	if s := fixups(v.Fixups); s != "" {
 		add(dim, "%s", s)
 	}
 	return d
+}
+
+// beside reports whether the place to be probed instead of addr is the one that
+// a remedy means: the culprit, or the instruction that follows.
+func (a *answer) beside(v *classify.Verdict, addr uint64) bool {
+	i, _ := decode.Find(a.result.Insts, addr)
+	return v.Instead == v.Culprit || i >= 0 && v.Instead == a.result.Insts[i].Next()
 }
 
 // describe names an address, with the instruction that stands there.
@@ -297,4 +315,12 @@ func wrap(text string, width int) []string {
 		}
 	}
 	return append(lines, line)
+}
+
+// plural counts things.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -38,7 +38,7 @@ func (e *explanation) findRegion() (*region, error) {
 	var chosen *answer
 	for i := range e.answers {
 		a := &e.answers[i]
-		if a.verdict.OK() && a.profile() != classify.Uprobe612 && (chosen == nil || a.jump.OK() && !chosen.jump.OK()) {
+		if a.verdict.OK() && a.hasBreakpoint() && a.profile() != classify.Uprobe612 && (chosen == nil || a.jump.OK() && !chosen.jump.OK()) {
 			chosen = a
 		}
 	}
@@ -104,7 +104,11 @@ const callbackDistance = 1 << 12
 // write writes the picture of the region, who lands there, and the buffer.
 func (r *region) write(t *table) {
 	t.end()
-	t.left(0, fmt.Sprintf("region (%s, %d bytes at %s)", r.answer.profile(), r.end-r.start, r.answer.placeOf(r.start)), bold)
+	what := "region"
+	if !r.answer.jump.OK() {
+		what = "region that a jump would replace"
+	}
+	t.left(0, fmt.Sprintf("%s (%s, %d bytes at %s)", what, r.answer.profile(), r.end-r.start, r.answer.placeOf(r.start)), bold)
 	t.end()
 	r.picture(t)
 	r.lands(t)
@@ -145,12 +149,16 @@ func (r *region) picture(t *table) {
 	if r.detour != nil {
 		row(fmt.Sprintf("% x", r.detour.jump), "the jump", green)
 	}
-	row(bracket(n, "="), "detoured region: these instructions run in the detour buffer", cyan)
+	runs := "run"
+	if !r.answer.jump.OK() {
+		runs = "would run"
+	}
+	row(bracket(n, "="), "detoured region: these instructions "+runs+" in the detour buffer", cyan)
 	if r.dead > 0 {
 		dead := int(r.dead)
-		row(strings.Repeat(" ", cell*(n-dead))+bracket(dead, "x"), "dead: nobody executes these, so that they are not moved", dim)
+		row(strings.Repeat(" ", cell*(n-dead))+bracket(dead, "x"), "dead: never executed, so that they are not moved", dim)
 	}
-	row(strings.Repeat(" ", cell)+bracket(max(need-1, 1), "-"), "jump target prohibition region: nobody may land here", yellow)
+	row(strings.Repeat(" ", cell)+bracket(max(need-1, 1), "-"), "jump target prohibition region: nothing may land here", yellow)
 }
 
 // bracket draws n bytes as one.
@@ -164,14 +172,14 @@ func (r *region) lands(t *table) {
 		t.end()
 	}
 	if len(r.landings) == 0 {
-		row("nobody is known to land here", plain)
+		row("nothing is known to land here", plain)
 	}
 	for _, l := range r.landings {
 		st := red
 		if l.Addr == r.start {
 			st = plain
 		}
-		text := fmt.Sprintf("+%d  %s", l.Addr-r.start, landingPhrases[l.Kind])
+		text := fmt.Sprintf("+%#x  %s", l.Addr-r.answer.result.Function.Addr, landingPhrases[l.Kind])
 		if l.From != 0 && l.From != l.Addr {
 			text += ": " + r.answer.describe(l.From)
 		}
@@ -188,7 +196,7 @@ var exitPhrases = [...]struct {
 	{optcheck.ExitTail, "jumps out of the function"},
 	{optcheck.ExitPointer, "jumps to a pointer"},
 	{optcheck.ExitUnresolved, "jumps to an address that is not known"},
-	{optcheck.ExitFall, "runs on behind the function"},
+	{optcheck.ExitFall, "runs on past the end of the function"},
 	{optcheck.ExitStop, "traps or halts"},
 }
 
@@ -244,7 +252,7 @@ func (d *detourBuffer) write(t *table, file *analyzedFile) {
 		t.end()
 		for _, inst := range decode.Sweep(file.ISA, nil, d.code[part.from:part.to], d.at+uint64(part.from)) {
 			t.left(len(gap)*2, "", plain)
-			t.right(len("+0x000"), fmt.Sprintf("+0x%x", inst.Addr-d.at), dim)
+			t.right(len("buffer+0x00"), fmt.Sprintf("buffer+%#x", inst.Addr-d.at), dim)
 			t.left(textWidth/2, fmt.Sprintf("% x", inst.Bytes()), dim)
 			t.left(0, d.text(file, &inst), plain)
 			t.end()
