@@ -120,7 +120,7 @@ func (c *CPU) forgetException() {
 func amd64Trapped(c *CPU) uint64 {
 	pc := c.PC()
 	var b [2]byte
-	if c.m.Read(b[:], pc-2) == nil && b == [2]byte{0xcd, amd64Breakpoint} {
+	if c.m.ReadText(b[:], pc-2) == nil && b == [2]byte{0xcd, amd64Breakpoint} {
 		return pc - 2
 	}
 	return pc - 1

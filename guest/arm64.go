@@ -58,7 +58,7 @@ func arm64Trap(c *CPU, number uint32) runtime.Event {
 // engine does not tell.
 func arm64Immediate(c *CPU, pc uint64) uint64 {
 	var b [4]byte
-	if c.m.Read(b[:], pc) != nil {
+	if c.m.ReadText(b[:], pc) != nil {
 		return 0
 	}
 	return uint64(binary.LittleEndian.Uint32(b[:]) >> 5 & 0xffff)

@@ -33,6 +33,7 @@ type CPU struct {
 	own     execution          // of instructions that the engine does not know
 	lengths []uint8
 	watch   watch
+	storing storing
 	pending int   // offset in the engine's context of amd64's pending exception
 	err     error // that registers could not be reached
 	failed  error // of what dealt with a breakpoint
@@ -67,7 +68,7 @@ func (m *Machine) openCPU(index int) (*CPU, error) {
 	c := &CPU{Index: index, m: m, state: m.File.NewState()}
 	var err error
 	c.engine, err = unicorn.Open(m.model.Arch, func(va uint64, a unicorn.Access) (uint64, unicorn.Perm, bool) {
-		pa, perm, ok := m.translate(va, a)
+		pa, perm, ok := m.translate(c, va, a)
 		if ok {
 			perm, ok = c.watch.keep(va, a, perm)
 		}
@@ -318,7 +319,7 @@ func (c *CPU) resume(budget uint64) (unicorn.Stop, uint32, error) {
 	if write {
 		c.put(&c.core)
 	}
-	c.fault.seen, c.watch.denied = false, false
+	c.fault.seen, c.watch.denied, c.storing.denied = false, false, false
 	stop, number, err := c.engine.Go(c.core.regs, write, pc, budget)
 	c.get(&c.core)
 	c.core.loaded, c.core.changed, c.wide.loaded = true, false, false
@@ -354,6 +355,8 @@ func (c *CPU) stopped(stop unicorn.Stop, number uint32, err error) (ev runtime.E
 		return runtime.Event{Kind: runtime.EventSyscall, Addr: pc}, true, nil
 	case stop == unicorn.StopInvalid || err == unicorn.ErrInvalid:
 		return runtime.Event{Kind: runtime.EventUndefined, Addr: pc}, true, nil
+	case err != nil && c.storing.denied:
+		return c.storesText()
 	case err != nil && c.watch.denied:
 		return c.watched()
 	case err != nil && !c.fault.seen:

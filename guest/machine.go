@@ -50,6 +50,7 @@ type Machine struct {
 
 	onBreakpoint func(cpu int, addr uint64) (handled bool, err error)
 	onCall       func(cpu int, addr uint64) error
+	onStore      func(changed machine.Range) error
 	gates        machine.Range // whose instructions are calls of onCall
 }
 
@@ -241,11 +242,11 @@ type refusal struct {
 // maxBlock is at least the bytes of any block.
 const maxBlock = PageSize + decode.MaxLen
 
-// readSome reads up to the first page that is not there.
+// readSome reads code up to the first page that is not there.
 func (m *Machine) readSome(dst []byte, addr uint64) int {
 	n := 0
 	_ = each(addr, uint64(len(dst)), func(at, size uint64) error {
-		if err := m.Read(dst[n:n+int(size)], at); err != nil {
+		if err := m.ReadText(dst[n:n+int(size)], at); err != nil {
 			return err
 		}
 		n += int(size)

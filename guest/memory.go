@@ -28,10 +28,11 @@ type page struct {
 	mem      []byte
 	physical uint64
 	perm     runtime.Perm
-	// fetched holds the code without the words on which the engine crashes;
-	// nil where there are none. It is looked for where scanned is not set.
-	fetched *page
-	scanned bool
+	text     *text // nil where code is fetched from where the data are
+	harmless bool  // it has no words on which the engine crashes
+	coded    bool  // the program may write it, and an engine has translated some of it
+	loose    bool  // the program may have written it since its text was made
+	guards   int   // of those who have to be told of stores
 }
 
 // memory is the address space that all CPUs share.
@@ -147,8 +148,8 @@ func (m *memory) close() error {
 func (m *Machine) Unmap(addr, size uint64) error {
 	return m.change(addr, size, func(at uint64, p *page) {
 		m.memory.free = append(m.memory.free, *p)
-		if p.fetched != nil {
-			m.memory.free = append(m.memory.free, *p.fetched)
+		if p.text != nil {
+			m.memory.free = append(m.memory.free, page{mem: p.text.mem, physical: p.text.physical})
 		}
 		delete(m.memory.pages, at)
 		clear(m.memory.recent[:])
@@ -157,7 +158,9 @@ func (m *Machine) Unmap(addr, size uint64) error {
 
 // Protect changes what the guest may do with the pages of [addr, addr+size).
 func (m *Machine) Protect(addr, size uint64, perm runtime.Perm) error {
-	return m.change(addr, size, func(_ uint64, p *page) { p.perm = perm })
+	return m.change(addr, size, func(_ uint64, p *page) {
+		p.perm, p.coded, p.loose, p.harmless = perm, false, true, false
+	})
 }
 
 // change calls f with every page of [addr, addr+size) that there is, and has the
@@ -210,31 +213,8 @@ func (m *Machine) Write(addr uint64, src []byte) error {
 			return unmapped(at)
 		}
 		src = src[copy(p.mem[at&pageMask:], src[:size]):]
-		if p.perm&runtime.PermExec == 0 {
-			return nil
-		}
-		if err := m.rescan(p, at, size); err != nil {
-			return err
-		}
-		return m.forget(at, size)
+		return m.changed(p, at, size)
 	})
-}
-
-// rescan has a page that changed at addr looked through again when it is fetched
-// from, unless it was harmless and still is. What was translated from where its
-// code has been so far would be found there again.
-func (m *Machine) rescan(p *page, addr, size uint64) error {
-	if m.model.Lethal == nil || !p.scanned || p.fetched == nil && !m.lethal(p, addr&pageMask, size) {
-		return nil
-	}
-	if err := m.forget(addr&^pageMask, PageSize); err != nil {
-		return err
-	}
-	if p.scanned = false; p.fetched != nil {
-		m.memory.free = append(m.memory.free, *p.fetched)
-		p.fetched = nil
-	}
-	return m.flushTLB()
 }
 
 func (m *Machine) flushTLB() error {
@@ -311,59 +291,14 @@ func enginePerms(p runtime.Perm) (e unicorn.Perm) {
 	return e
 }
 
-// translate finds the page at va for an engine.
-func (m *Machine) translate(va uint64, access unicorn.Access) (uint64, unicorn.Perm, bool) {
+// translate finds the page at va for the engine of a CPU.
+func (m *Machine) translate(c *CPU, va uint64, access unicorn.Access) (uint64, unicorn.Perm, bool) {
 	p := m.memory.pages[va]
 	if p == nil || p.perm&permOf[access] == 0 {
 		return 0, 0, false
 	}
-	if m.model.Lethal != nil && p.perm&runtime.PermExec != 0 {
-		if !p.scanned {
-			m.scan(p)
-		}
-		if p.fetched != nil {
-			return p.apart(access)
-		}
+	if p.perm&runtime.PermExec != 0 || p.guards > 0 {
+		return m.translateText(c, p, va, access)
 	}
 	return p.physical, enginePerms(p.perm), true
-}
-
-// apart translates a page whose code is not fetched from where its data are.
-func (p *page) apart(access unicorn.Access) (uint64, unicorn.Perm, bool) {
-	if access == unicorn.Fetch {
-		return p.fetched.physical, unicorn.PermExec, true
-	}
-	return p.physical, enginePerms(p.perm &^ runtime.PermExec), true
-}
-
-// lethal reports whether the engine crashes on one of a page's words that have
-// bytes in [offset, offset+size).
-func (m *Machine) lethal(p *page, offset, size uint64) bool {
-	for i := offset &^ 3; i < offset+size; i += 4 {
-		if m.model.Lethal(m.Order.Uint32(p.mem[i:])) {
-			return true
-		}
-	}
-	return false
-}
-
-// scan looks for words on which the engine crashes, as it would also where they
-// only follow what is executed. Words of 0 are undefined instructions.
-func (m *Machine) scan(p *page) {
-	p.scanned = true
-	for i := 0; i < PageSize; i += 4 {
-		if !m.model.Lethal(m.Order.Uint32(p.mem[i:])) {
-			continue
-		}
-		if p.fetched == nil {
-			f, err := m.takePage()
-			if err != nil {
-				p.perm &^= runtime.PermExec // nothing of it can run safely
-				return
-			}
-			copy(f.mem, p.mem)
-			p.fetched = &f
-		}
-		clear(p.fetched.mem[i : i+4])
-	}
 }

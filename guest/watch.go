@@ -156,7 +156,11 @@ func (c *CPU) watched() (ev runtime.Event, done bool, err error) {
 func (c *CPU) undo(accesses []unicorn.MemoryAccess, state machine.State) error {
 	for _, a := range slices.Backward(accesses) {
 		if a.Write != 0 {
-			copy(c.m.memory.chunks[a.Addr/chunkSize][a.Addr%chunkSize:], a.Old[:min(int(a.Size), len(a.Old))])
+			old := a.Old[:min(int(a.Size), len(a.Old))]
+			copy(c.m.memory.chunks[a.Addr/chunkSize][a.Addr%chunkSize:], old)
+			if err := c.m.restored(a.Addr, uint64(len(old))); err != nil {
+				return err
+			}
 		}
 	}
 	current, err := c.engine.Context()

@@ -21,9 +21,24 @@ type Machine interface {
 	Map(addr, size uint64, perm Perm) error
 	// Unmap takes it away.
 	Unmap(addr, size uint64) error
-	// Memory is all there is, whatever the program may do with it. Code that
-	// is written is changed for every CPU, from its next instruction on.
+	// Memory is all there is, whatever the program may do with it, as the program
+	// sees it: without patches. Code that is written, by the program as well, is
+	// changed for every CPU, from its next instruction on.
 	machine.Memory
+	// Patch has CPUs execute code in place of what is at addr, from the next
+	// instruction on. The program reads what it has read before, and what it
+	// stores there is not executed. Where code is what the program has there,
+	// nothing is patched any more.
+	Patch(addr uint64, code []byte) error
+	// ReadText copies what CPUs execute at addr into dst: memory with its patches.
+	ReadText(dst []byte, addr uint64) error
+	// Guard has f of OnStore called for stores that change something in a range, or
+	// no longer: as often as it was guarded. There has to be memory.
+	Guard(data Range, on bool) error
+	// OnStore has f called when a program, or the host by Write, has stored to what
+	// is guarded, before any CPU executes another instruction. The CPUs may be used as
+	// after an Event. An error ends the run. f may be told more than is guarded.
+	OnStore(f func(changed Range) error)
 	// Perm returns what the program may do with the page that holds addr; 0
 	// where there is none.
 	Perm(addr uint64) Perm
