@@ -58,6 +58,11 @@ type ISA interface {
 	// events call name, detour.NoRegister for one that is not modelled; ok says
 	// whether there is such a name.
 	FetchRegister(name string) (index int, ok bool)
+	// FrameConstant returns what the frame of every hit has in the field that
+	// probe events call name and that is no register: those of the exception. ok
+	// is false where that differs from hit to hit and is not modelled. kernel
+	// says whether the program is one.
+	FrameConstant(name string, kernel bool) (value uint64, ok bool)
 	// Interpret does what inst does where that is a transfer of control or, on
 	// some ISAs, to make or load from an address relative to its own. It sets the
 	// program counter as well, which is inst.Addr before. For an instruction that

@@ -41,12 +41,25 @@ type Options struct {
 	// Stat finds the files of uprobes; os.Stat does. With nil any path is
 	// accepted.
 	Stat func(path string) (fs.FileInfo, error)
+	// Layout is that of the structures that the types %pd and %pD read.
+	Layout Layout
 }
 
 // word is a word of a line.
 type word struct {
 	text string
 	pos  int // in the line
+	// Of a word that was expanded: where text was inserted, how many bytes, and
+	// how long the word was in the line.
+	at, inserted, length int
+}
+
+// offset returns where in the line's word a byte of the text stands.
+func (w *word) offset(i int) int {
+	if w.inserted == 0 || i <= w.at {
+		return i
+	}
+	return min(max(w.at, i-w.inserted), w.length)
 }
 
 func split(line string) []word {
@@ -57,7 +70,7 @@ func split(line string) []word {
 			n = len(line) - i
 		}
 		if n > 0 {
-			words = append(words, word{line[i : i+n], i})
+			words = append(words, word{text: line[i : i+n], pos: i})
 		}
 		i += n + 1
 	}
@@ -130,7 +143,7 @@ func parse(line string, opt Options) (*parser, error) {
 func (p *parser) fail(w, offset int, id ID) error {
 	pos := len(p.line)
 	if w < len(p.words) {
-		pos = p.words[w].pos + offset
+		pos = p.words[w].pos + p.words[w].offset(offset)
 	}
 	return &Error{ID: id, Line: p.line, Pos: pos}
 }
@@ -199,6 +212,7 @@ func (p *parser) kprobe() error {
 	if len(p.words)-2 > MaxArgs {
 		return p.fail(2, 0, TooManyArgs)
 	}
+	p.expandDentries()
 	return p.args()
 }
 

@@ -11,6 +11,9 @@ import (
 // ISA is what a Program must know of an instruction set architecture.
 type ISA interface {
 	RegisterNames
+	// FrameConstant returns what the frame of every hit has in a field for which
+	// FetchRegister knows no register; ok is false where nothing is known of it.
+	FrameConstant(name string, kernel bool) (value uint64, ok bool)
 	ByteOrder() binary.ByteOrder
 	Convention() *machine.Convention
 	Registers() *machine.File
@@ -61,7 +64,7 @@ func Compile(e *Event, isa ISA, opt Options) (*Program, error) {
 	}
 	for i := range p.fetches {
 		f := &p.fetches[i]
-		if err := p.link(f); err != nil {
+		if err := p.link(f, isa); err != nil {
 			return nil, err
 		}
 		p.items += max(f.count, 1)
@@ -70,12 +73,17 @@ func Compile(e *Event, isa ISA, opt Options) (*Program, error) {
 }
 
 // link finds what a fetch names.
-func (p *Program) link(f *fetch) error {
+func (p *Program) link(f *fetch, isa ISA) error {
 	switch f.source {
 	case fromRegister:
-		if int64(f.number) < 0 {
+		if int64(f.number) >= 0 {
+			return nil
+		}
+		value, ok := isa.FrameConstant(f.text, p.event.Kind == Kprobe)
+		if !ok {
 			return &UnavailableError{f.name, "register %" + f.text}
 		}
+		f.source, f.number = fromImmediate, value
 	case fromSymbol:
 		if p.symbols == nil {
 			return &UnavailableError{f.name, "symbol " + f.text}

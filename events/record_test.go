@@ -110,7 +110,12 @@ func testGuest(t testing.TB, isa events.ISA) *guest {
 // record returns what a line records, as trace shows the arguments.
 func record(t testing.TB, g *guest, line string, h events.Hit) string {
 	t.Helper()
-	opt := events.Options{ISA: g.isa, Symbols: kernel()}
+	return recordWith(t, g, line, events.Options{}, h)
+}
+
+func recordWith(t testing.TB, g *guest, line string, opt events.Options, h events.Hit) string {
+	t.Helper()
+	opt.ISA, opt.Symbols = g.isa, kernel()
 	if strings.Contains(strings.Fields(line)[1], "/") {
 		opt.Kind = events.Uprobe
 	}
@@ -284,6 +289,56 @@ func TestLongString(t *testing.T) {
 	}
 }
 
+// Fields of pt_regs that no register holds are those of an exception.
+func TestFieldsOfTheFrame(t *testing.T) {
+	for _, c := range []struct {
+		isa        events.ISA
+		line, want string
+	}{
+		{amd64.ISA{}, "p vfs_read %orig_ax:s64 %cs %ss", "-1 0x10 0x18"},
+		{amd64.ISA{}, "p /bin/bash:0x4245c0 %orig_ax %cs %ss", "0xffffffffffffffff 0x33 0x2b"},
+		{ppc64.ISA{}, "p vfs_read %msr %trap %softe", "0x8000000002802000 0x700 0x0"},
+		{ppc64.ISA{LittleEndian: true}, "p /bin/bash:0x4245c0 %msr %trap %msr:u8", "0x8000000002802001 0x700 1"},
+	} {
+		if got := record(t, newGuest(c.isa), c.line, events.Hit{}); got != c.want {
+			t.Errorf("%s, %v: %s, want %s", c.line, c.isa.ByteOrder(), got, c.want)
+		}
+	}
+}
+
+// A dentry's name is read through the fields that the layout names.
+func TestDentryNames(t *testing.T) {
+	// Names end where memory that is there ends.
+	const file, dentry, hosts, group = 0x1000, 0x2000, 0x3040 - 6, 0x3080 - 6
+	for _, c := range []struct {
+		name   string
+		layout events.Layout
+		line   string
+		args   []uint64
+		want   string
+	}{
+		{"a dentry of Linux 6.12", events.Layout{}, "p vfs_read $arg1:%pd", []uint64{dentry}, `"hosts"`},
+		{"a file of Linux 6.12", events.Layout{}, "p vfs_read n=$arg1:%pD", []uint64{file}, `"hosts"`},
+		{"another layout", events.Layout{DentryName: 0x60, FileDentry: 0x10}, "p vfs_read n=$arg2:%pD m=$arg1:%pd", []uint64{dentry, file}, `"group" "group"`},
+		{"no dentry", events.Layout{}, "p vfs_read $arg1:%pd", []uint64{0x7000}, "(fault)"},
+	} {
+		g := newGuest(arm64.ISA{})
+		for addr, word := range map[uint64]uint64{file + 0x48: dentry, file + 0x10: dentry, dentry + 0x28: hosts, dentry + 0x60: group} {
+			if err := g.WriteWord(addr, word); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.Write(hosts, []byte("hosts\x00"))
+		g.Write(group, []byte("group\x00"))
+		for i, arg := range c.args {
+			g.SetReg(g.isa.Convention().Args[i], arg)
+		}
+		if got := recordWith(t, g, c.line, events.Options{Layout: c.layout}, events.Hit{}); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 func TestCompileRefuses(t *testing.T) {
 	opt := events.Options{Symbols: kernel()}
 	for _, c := range []struct {
@@ -291,7 +346,6 @@ func TestCompileRefuses(t *testing.T) {
 		e    events.Event
 		want string
 	}{
-		{"a field that is no register", events.Event{Group: "g", Name: "n", Symbol: "vfs_read", Args: []events.Arg{{Name: "x", Text: "%cs"}}}, "argument x: there is no register %cs"},
 		{"a symbol that does not exist", events.Event{Group: "g", Name: "n", Symbol: "vfs_read", Args: []events.Arg{{Name: "x", Text: "@nothing"}}}, "argument x: there is no symbol nothing"},
 	} {
 		_, err := events.Compile(&c.e, amd64.ISA{}, opt)
@@ -299,6 +353,10 @@ func TestCompileRefuses(t *testing.T) {
 		if !errors.As(err, &missing) || err.Error() != c.want {
 			t.Errorf("%s: %v", c.name, err)
 		}
+	}
+	fault := events.Event{Group: "g", Name: "n", Symbol: "vfs_read", Args: []events.Arg{{Name: "x", Text: "%dar"}}}
+	if _, err := events.Compile(&fault, ppc64.ISA{}, opt); err == nil || err.Error() != "argument x: there is no register %dar" {
+		t.Errorf("a field that differs from hit to hit: %v", err)
 	}
 	e := events.Event{Group: "g", Name: "n", Symbol: "vfs_read", Args: []events.Arg{{Name: "x", Text: "@jiffies"}}}
 	var missing *events.UnavailableError

@@ -23,6 +23,8 @@ type Options struct {
 	// called guest on the CPU, at 0. Events of uprobes use ProcessTask instead.
 	Task        func(cpu int) events.Task
 	ProcessTask func(p *runtime.Process, cpu int) events.Task
+	// Layout is that of the structures that arguments of type %pd and %pD read.
+	Layout events.Layout
 }
 
 // Tracer holds the events of kprobe_events that are defined on one program. It
@@ -55,7 +57,7 @@ func New(r *runtime.Runtime, isa arch.ISA, img *image.Image, opt Options) (*Trac
 	t.file = file{
 		isa: isa, opt: opt, attach: t.attach,
 		places: func(_, pattern string) []string { return table.Functions(pattern) },
-		parse:  events.Options{Kind: events.Kprobe, ISA: isa, Symbols: symbols{table, img}},
+		parse:  events.Options{Kind: events.Kprobe, ISA: isa, Symbols: symbols{table, img}, Layout: opt.Layout},
 	}
 	return t, nil
 }

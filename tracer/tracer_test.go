@@ -166,6 +166,39 @@ func TestLines(t *testing.T) {
 	})
 }
 
+// What a hit's frame has beside registers is there in a real hit as well, and
+// dentries are followed through the layout that the tracer was given.
+func TestKernelArguments(t *testing.T) {
+	frame := map[string]string{
+		"amd64": "%orig_ax:s64", "ppc64": "%trap:u16", "ppc64le": "%msr:u8",
+	}
+	want := map[string]string{"amd64": "-1", "ppc64": "1792", "ppc64le": "1"}
+	eachProgram(t, func(t *testing.T, isa, level string) {
+		const dentry, layout = textAddr + 0x100, 0x18
+		tr := trace(t, isa, level, tracer.Options{Layout: events.Layout{DentryName: layout}})
+		name := make([]byte, 8)
+		tr.isa.ByteOrder().PutUint64(name, textAddr)
+		if err := tr.m.Write(dentry+layout, name); err != nil {
+			t.Fatal(err)
+		}
+		line := "p:files/open length name=$arg1:%pd"
+		if frame[isa] != "" {
+			line += " f=" + frame[isa]
+		}
+		if err := errors.Join(tr.Write(line), tr.Enable("files/", true)); err != nil {
+			t.Fatal(err)
+		}
+		tr.call(t, "length", dentry)
+		expected := `name="hello, world"`
+		if frame[isa] != "" {
+			expected += " f=" + want[isa]
+		}
+		if len(tr.lines) != 1 || !strings.HasSuffix(tr.lines[0], expected) {
+			t.Errorf("lines %q, want one that ends in %s", tr.lines, expected)
+		}
+	})
+}
+
 func TestRefusals(t *testing.T) {
 	tr := trace(t, "amd64", "2", tracer.Options{})
 	var mistake *events.Error

@@ -12,6 +12,31 @@ var fetchRegisters = map[string]int{
 	"orig_ax": detour.NoRegister, "cs": detour.NoRegister, "ss": detour.NoRegister,
 }
 
+// Selectors of the flat segments of Linux
+// [arch/x86/include/asm/segment.h, __KERNEL_CS and its neighbours].
+const (
+	kernelCS, kernelSS = 0x10, 0x18
+	userCS, userSS     = 0x33, 0x2b
+)
+
+// FrameConstant returns the selectors, and for the number of the system call what
+// says that the frame is none's [Linux, arch/x86/entry/entry_64.S, idtentry].
+func (ISA) FrameConstant(name string, kernel bool) (value uint64, ok bool) {
+	switch {
+	case name == "orig_ax":
+		return 1<<64 - 1, true
+	case name == "cs" && kernel:
+		return kernelCS, true
+	case name == "cs":
+		return userCS, true
+	case name == "ss" && kernel:
+		return kernelSS, true
+	case name == "ss":
+		return userSS, true
+	}
+	return 0, false
+}
+
 // FetchRegister returns the index in Registers of the register that probe
 // events call name: "ax" for RAX. It is detour.NoRegister for a field of the
 // frame that stands for no register; ok says whether there is such a name.

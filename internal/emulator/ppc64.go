@@ -9,16 +9,6 @@ import (
 	"xol/machine"
 )
 
-// Bits of the machine state register: 64-bit mode, vector, floating point and
-// VSX available; LE in little-endian mode.
-const (
-	msrSF  = 1 << 63
-	msrVEC = 1 << 25
-	msrVSX = 1 << 23
-	msrFP  = 1 << 13
-	msrLE  = 1 << 0
-)
-
 // The engine's numbers of exceptions on ppc64.
 const (
 	ppc64Alignment   = 5
@@ -28,16 +18,12 @@ const (
 )
 
 func ppc64Model(f *machine.File, arch unicorn.Arch) Model {
-	msr := uint64(msrSF | msrVEC | msrVSX | msrFP)
-	if arch == unicorn.PPC64LE {
-		msr |= msrLE
-	}
+	isa := ppc64.ISA{LittleEndian: arch == unicorn.PPC64LE}
 	s := Model{
 		Arch:      arch,
-		Constants: []Constant{{unicorn.PPCMSR, msr}},
+		Constants: []Constant{{unicorn.PPCMSR, isa.MachineState()}},
 		Defect:    ppc64Defect,
 		NewExecutor: func() Executor {
-			isa := ppc64.ISA{LittleEndian: arch == unicorn.PPC64LE}
 			return ppc64Executor{isa, ppc64.NewPower10(isa)}
 		},
 		skip: ppc64Skip,
