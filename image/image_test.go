@@ -73,7 +73,7 @@ func exercise(t testing.TB, file []byte, opt Options) error {
 		err = errors.Join(err, cerr)
 		im.Symbolize(r.Addr)
 		im.Symbolize(r.End())
-		im.FileOffset(r.Addr)
+		im.OffsetOf(r.Addr)
 		im.Line(r.Addr)
 	}
 	for _, place := range []string{"_start", "entry+4", "file:0x1000", "0x401000", "functions.S:31", ".text", "x::y"} {

@@ -178,10 +178,10 @@ func TestSymbolize(t *testing.T) {
 
 func TestFileOffset(t *testing.T) {
 	im := fixture(t, "functions.amd64")
-	if off, ok := im.FileOffset(0x401013); !ok || off != 0x1013 {
+	if off, ok := im.OffsetOf(0x401013); !ok || off != 0x1013 {
 		t.Errorf("got %#x, %v", off, ok)
 	}
-	if off, ok := im.FileOffset(0x400013); ok {
+	if off, ok := im.OffsetOf(0x400013); ok {
 		t.Errorf("outside all sections: got %#x", off)
 	}
 }

@@ -130,17 +130,7 @@ func (im *Image) decompressed(s *section) ([]byte, error) {
 	return b, nil
 }
 
-// FileOffset returns where in the ELF file the byte at addr stands. Of a
-// packed file that is the offset in what was unpacked.
-func (im *Image) FileOffset(addr uint64) (int64, bool) {
-	s := im.sectionAt(addr)
-	if s == nil || !s.inFile() {
-		return 0, false
-	}
-	return int64(s.off + addr - s.addr), true
-}
-
-// addrOf is the inverse of FileOffset.
+// addrOf is the inverse of OffsetOf.
 func (im *Image) addrOf(off uint64) (uint64, bool) {
 	for _, i := range im.byAddr {
 		if s := &im.sections[i]; s.inFile() && off >= s.off && off-s.off < s.size {

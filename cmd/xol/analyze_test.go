@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/hex"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -164,5 +166,50 @@ func TestWrittenNames(t *testing.T) {
 	inv = xol("explain "+file+" do_sysinfo", "")
 	if inv.status != 2 || !strings.Contains(inv.stderr, "similar: do_sysinfo.isra.0") {
 		t.Errorf("%s", inv.stderr)
+	}
+}
+
+// TestFileOffsets compares the offset that is told of each instruction with the
+// bytes that stand there in the file.
+func TestFileOffsets(t *testing.T) {
+	for _, name := range []string{"amd64.elf", "kernel.elf", "arm64.elf", "ppc64.elf", "ppc64le.elf", "markers-object.o"} {
+		file := fixture(t, name)
+		inv := xol("analyze --insns -o jsonl testdata/"+name, "")
+		for line := range strings.Lines(inv.stdout) {
+			var row struct {
+				Addr, Sym  string
+				FileOffset string `json:"file_offset"`
+				Len        int
+			}
+			if err := json.Unmarshal([]byte(line), &row); err != nil {
+				t.Fatal(err)
+			}
+			off, err := strconv.ParseUint(row.FileOffset, 0, 32)
+			if err != nil {
+				t.Fatalf("%s: %v in %s", name, err, line)
+			}
+			var e struct {
+				FileOffset string `json:"file_offset"`
+				Inst       struct {
+					Bytes      string
+					FileOffset string `json:"file_offset"`
+				}
+			}
+			explained := xol("explain -o json testdata/"+name+" "+row.Addr, "")
+			if err := json.Unmarshal([]byte(explained.stdout), &e); err != nil {
+				t.Fatalf("%s: %v %s", name, err, explained.stderr)
+			}
+			if hex.EncodeToString(file[off:][:row.Len]) != e.Inst.Bytes || e.FileOffset != row.FileOffset || e.Inst.FileOffset != row.FileOffset {
+				t.Errorf("%s: %s%+v", name, line, e)
+			}
+			text := xol("explain testdata/"+name+" file:"+row.FileOffset, "").stdout
+			if !strings.Contains(text, row.Addr+"   file:"+row.FileOffset+" ") {
+				t.Errorf("%s: no offset in %s", row.Addr, text)
+			}
+		}
+		table, csv := xol("analyze --insns testdata/"+name, "").stdout, xol("analyze --insns -o csv testdata/"+name, "").stdout
+		if !strings.Contains(table, " OFFSET ") || !strings.Contains(csv, ",file_offset,") {
+			t.Errorf("%s: no column for the offset", name)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"math"
 	"strings"
 
 	"xol/analyze"
@@ -38,6 +39,29 @@ func (f *analyzedFile) text(inst *decode.Inst) string {
 	}
 	return f.ISA.Text(inst, f.Image.Symbolize)
 }
+
+// offsets tells where in the file the bytes of a function stand.
+type offsets struct {
+	start, first uint64 // address and offset of its first byte
+	known        bool
+}
+
+func (f *analyzedFile) offsets(fn *image.Function) offsets {
+	first, ok := f.Image.OffsetOf(fn.Addr)
+	return offsets{fn.Addr, first, ok}
+}
+
+// of returns the offset of an address in the function; nowhere where there is
+// none.
+func (o offsets) of(addr uint64) uint64 {
+	if !o.known {
+		return nowhere
+	}
+	return o.first + addr - o.start
+}
+
+// nowhere stands for an offset that there is not.
+const nowhere = math.MaxUint64
 
 // name returns the function's name, as it was written in C++ and Rust.
 func (f *analyzedFile) name(fn *image.Function) string {

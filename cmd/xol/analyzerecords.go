@@ -17,7 +17,7 @@ type insnRecords struct{ *stream }
 func newInsnRecords(w *bufio.Writer, format string) *insnRecords {
 	l := new(insnRecords)
 	l.stream = newStream(w, format, "[", "\n]\n", func(r *records) {
-		l.fields(r, "", new(image.Function), new(decode.Inst), "", new(classify.Verdict), new(jumpAnswer))
+		l.fields(r, "", new(image.Function), 0, new(decode.Inst), "", new(classify.Verdict), new(jumpAnswer))
 	})
 	return l
 }
@@ -28,19 +28,21 @@ func (l *insnRecords) end(*analyzedFile, *totals) {}
 func (l *insnRecords) encode(file *analyzedFile, res *analyze.Result, _ *analyze.Summary) []byte {
 	const perRow = 360 // bytes, about
 	r := records{format: l.format, buf: make([]byte, 0, perRow*len(res.Insts))}
+	offsets := file.offsets(&res.Function)
 	for i := range res.Insts {
 		inst := &res.Insts[i]
 		jump := jumpAnswerAt(res, i)
-		l.fields(&r, file.path, &res.Function, inst, file.text(inst), &res.Verdicts[i], &jump)
+		l.fields(&r, file.path, &res.Function, offsets.of(inst.Addr), inst, file.text(inst), &res.Verdicts[i], &jump)
 	}
 	return r.buf
 }
 
-func (l *insnRecords) fields(r *records, path string, f *image.Function, inst *decode.Inst, text string,
+func (l *insnRecords) fields(r *records, path string, f *image.Function, offset uint64, inst *decode.Inst, text string,
 	v *classify.Verdict, jump *jumpAnswer) {
 	r.begin()
 	r.str("file", path)
 	r.addr("addr", inst.Addr)
+	offsetField(r, offset)
 	r.str("sym", f.Name)
 	r.num("off", int(inst.Addr-f.Addr))
 	r.num("len", int(inst.Len))
@@ -53,6 +55,16 @@ func (l *insnRecords) fields(r *records, path string, f *image.Function, inst *d
 	r.only(v.MovedTo != 0)
 	r.addr("moved_to", v.MovedTo)
 	r.end()
+}
+
+// offsetField encodes where in the file something stands, empty where it is
+// nowhere.
+func offsetField(r *records, offset uint64) {
+	if offset == nowhere {
+		r.str("file_offset", "")
+	} else {
+		r.addr("file_offset", offset)
+	}
 }
 
 // functionRecords prints a record for each function and, but for CSV, one with

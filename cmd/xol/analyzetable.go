@@ -68,8 +68,9 @@ func (l *tableListing) encode(file *analyzedFile, res *analyze.Result, s *analyz
 	t := &table{palette: l.palette}
 	if l.insns {
 		t.buf = make([]byte, 0, insnRow*len(res.Insts))
+		offsets := file.offsets(&res.Function)
 		for i := range res.Insts {
-			insnCells(t, file, res, i)
+			insnCells(t, file, res, offsets.of(res.Insts[i].Addr), i)
 		}
 	} else {
 		t.buf = make([]byte, 0, functionRow)
@@ -120,6 +121,7 @@ func reasonCells(t *table, reasons []analyze.Reason) {
 
 func insnHeads(t *table) {
 	t.right(addrWidth, "ADDRESS", bold)
+	t.right(offsetWidth, "OFFSET", bold)
 	t.left(placeWidth, "PLACE", bold)
 	verdictHeads(t)
 	t.left(jumpWidth, "JUMP", bold)
@@ -128,9 +130,10 @@ func insnHeads(t *table) {
 	t.end()
 }
 
-func insnCells(t *table, file *analyzedFile, res *analyze.Result, i int) {
+func insnCells(t *table, file *analyzedFile, res *analyze.Result, offset uint64, i int) {
 	inst, v := &res.Insts[i], &res.Verdicts[i]
 	t.addr(inst.Addr)
+	t.offset(offset)
 	t.left(placeWidth, placeName(file.name(&res.Function), inst.Addr-res.Function.Addr), plain)
 	verdictCells(t, v)
 	jump := jumpAnswerAt(res, i)

@@ -37,7 +37,7 @@ a probe there, with the rule, what stands in the way, the error number and what 
 do instead; and whether the breakpoint may become a jump.
 
 PLACE is symbol, symbol+0x1c, 0xffffffff81000000 (an address), file:0x1040 (an
-offset in the file) or source.c:123 (with DWARF lines).
+offset in the file, as uprobe_events takes it) or source.c:123 (with DWARF lines).
 
 With --region also what the jump would replace, who can land there, and the detour
 buffer that it would lead to, as the first profile that allows it has them.

@@ -17,6 +17,7 @@ type (
 		Kind     string       `json:"kind"`
 		Place    string       `json:"place"`
 		Addr     address      `json:"addr"`
+		Offset   offset       `json:"file_offset"`
 		Also     []address    `json:"also,omitempty"` // what else the place could mean
 		Sym      string       `json:"sym"`
 		Off      uint64       `json:"off"`
@@ -37,6 +38,7 @@ type (
 	}
 	instJSON struct {
 		Addr   address    `json:"addr"`
+		Offset offset     `json:"file_offset"`
 		Off    uint64     `json:"off"`
 		Len    int        `json:"len"`
 		Bytes  string     `json:"bytes"`
@@ -83,6 +85,24 @@ type address uint64
 
 func (a address) MarshalText() ([]byte, error) { return appendAddr(nil, uint64(a)), nil }
 
+// offset is where in the file something stands; it is written as an address,
+// and nowhere as an empty string.
+type offset uint64
+
+func (o offset) MarshalText() ([]byte, error) {
+	if o == nowhere {
+		return nil, nil
+	}
+	return address(o).MarshalText()
+}
+
+func (f *analyzedFile) offset(addr uint64) offset {
+	if off, ok := f.Image.OffsetOf(addr); ok {
+		return offset(off)
+	}
+	return nowhere
+}
+
 // known returns an address, or nil for 0.
 func known(v uint64) *address {
 	if v == 0 {
@@ -98,7 +118,7 @@ func (e *explanation) writeJSON(w io.Writer, context int) error {
 	f := &a.result.Function
 	out := explanationJSON{
 		File: a.file.path, Arch: a.file.ISA.Name(), Kind: a.file.Image.Kind().String(),
-		Place: e.place, Addr: address(e.addr), Sym: f.Name, Off: e.addr - f.Addr, Source: e.source(),
+		Place: e.place, Addr: address(e.addr), Offset: a.file.offset(e.addr), Sym: f.Name, Off: e.addr - f.Addr, Source: e.source(),
 		Function: functionJSON{f.Name, address(f.Addr), f.Size, len(a.result.Insts)},
 		Notes:    e.notes(textNotes[:], e.addr, e.addr+1),
 	}
@@ -132,7 +152,7 @@ func (e *explanation) writeJSON(w io.Writer, context int) error {
 func (e *explanation) instJSON(inst *decode.Inst) instJSON {
 	a := &e.answers[0]
 	j := instJSON{
-		Addr: address(inst.Addr), Off: inst.Addr - a.result.Function.Addr,
+		Addr: address(inst.Addr), Offset: a.file.offset(inst.Addr), Off: inst.Addr - a.result.Function.Addr,
 		Len: int(inst.Len), Bytes: hex.EncodeToString(inst.Bytes()),
 		Text: a.file.text(inst), Flow: inst.Flow.String(), Notes: e.instNotes(inst),
 	}

@@ -45,6 +45,9 @@ func (e *explanation) header(t *table) {
 	f := &a.result.Function
 	t.paint(placeName(a.file.name(f), e.addr-f.Addr), bold)
 	facts := []string{"", fmt.Sprintf("%#x", e.addr)}
+	if off := a.file.offset(e.addr); off != nowhere {
+		facts = append(facts, fmt.Sprintf("file:%#x", uint64(off)))
+	}
 	if source := e.source(); source != "" {
 		facts = append(facts, source)
 	}

@@ -44,13 +44,28 @@ func (t *table) right(width int, s string, st style) {
 }
 
 // addr adds an address.
-func (t *table) addr(v uint64) {
+func (t *table) addr(v uint64) { t.hex(addrWidth, v) }
+
+// offset adds an offset in a file.
+func (t *table) offset(v uint64) {
+	if v == nowhere {
+		t.right(offsetWidth, "-", dim)
+	} else {
+		t.hex(offsetWidth, v)
+	}
+}
+
+// hex adds a hexadecimal number.
+func (t *table) hex(width int, v uint64) {
 	var digits [addrWidth]byte
 	s := appendAddr(digits[:0], v)
-	t.pad(addrWidth - len(s))
+	t.pad(width - len(s))
 	t.buf = append(t.buf, s...)
 	t.buf = append(t.buf, gap...)
 }
+
+// offsetWidth is the width of an offset in a file of up to 4 GiB.
+const offsetWidth = len("0xffffffff")
 
 // addrWidth is the width of the widest address.
 const addrWidth = len("0xffffffffffffffff")
