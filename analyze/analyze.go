@@ -51,6 +51,9 @@ type Analysis struct {
 	// Extent is how the profile counts functions: a kernel's own go on to the
 	// next symbol.
 	Extent image.Extent
+	// Missing is what is not known of a kernel. What it leaves open is
+	// undecided in the verdicts.
+	Missing image.Missing
 	// Optimizer judges jump optimization; nil where Options did not ask.
 	Optimizer optcheck.Optimizer
 
@@ -78,8 +81,13 @@ func New(img *image.Image, opt Options) (*Analysis, error) {
 	if !ok {
 		return nil, &ProfileError{opt.Profile}
 	}
-	a := &Analysis{Image: img, ISA: isa, Profile: profile, workers: opt.Workers, armed: slices.Sorted(slices.Values(opt.Armed))}
-	if opt.Optimize {
+	missing, err := img.Missing()
+	if err != nil {
+		return nil, err
+	}
+	profile = classify.WithGaps(profile, gaps(missing), isa.Align())
+	a := &Analysis{Image: img, ISA: isa, Profile: profile, Missing: missing, workers: opt.Workers, armed: slices.Sorted(slices.Values(opt.Armed))}
+	if opt.Optimize && missing&image.MissingFunctions == 0 { // else all is undecided
 		a.Optimizer, _ = isa.Optimizer(opt.Profile, kernelOptions(img, opt.Kernel))
 	}
 	if opt.Profile == classify.Linux612 {
@@ -107,6 +115,14 @@ func DefaultProfile(k image.Kind) string {
 		return classify.Linux612
 	}
 	return classify.ISA
+}
+
+// gaps returns what is missing as a profile has to know it.
+func gaps(m image.Missing) classify.Gaps {
+	return classify.Gaps{
+		Functions: m&image.MissingFunctions != 0,
+		Sites:     m&(image.MissingBlacklist|image.MissingTables) != 0,
+	}
 }
 
 func kernelOptions(img *image.Image, opt *classify.KernelOptions) classify.KernelOptions {

@@ -19,6 +19,7 @@ type Summary struct {
 	Ftrace    int // probeable, through ftrace
 	Boosted   int // in a slot, and the copy ends in a jump back
 	Refused   int
+	Undecided int // neither probeable nor refused: too little is known of the file
 	Hazards   int // probeable, but then executed wrongly
 	Reasons   []Reason
 
@@ -27,7 +28,7 @@ type Summary struct {
 	JumpReasons []Reason
 }
 
-// Reason counts the instructions that a rule refuses.
+// Reason counts the instructions that a rule refuses, or leaves undecided.
 type Reason struct {
 	Rule  *classify.Rule
 	Count int
@@ -54,7 +55,11 @@ func (s *Summary) add(inst *decode.Inst, v *classify.Verdict) {
 	}
 	s.Insts++
 	if !v.OK() {
-		s.Refused++
+		if v.Undecided() {
+			s.Undecided++
+		} else {
+			s.Refused++
+		}
 		s.Reasons = count(s.Reasons, v.Rule, 1)
 		return
 	}
@@ -105,6 +110,7 @@ func (s *Summary) Merge(o *Summary) {
 	s.Ftrace += o.Ftrace
 	s.Boosted += o.Boosted
 	s.Refused += o.Refused
+	s.Undecided += o.Undecided
 	s.Hazards += o.Hazards
 	for _, r := range o.Reasons {
 		s.Reasons = count(s.Reasons, r.Rule, r.Count)

@@ -191,6 +191,7 @@ func (im *Image) takeSections(f *elf.File) {
 
 // takeSegments stands in for sections that a file does not have.
 func (im *Image) takeSegments(f *elf.File) {
+	im.headless = true
 	im.sections = make([]section, 1, 1+len(f.Progs)) // index 0 is no section
 	for i, p := range f.Progs {
 		if p.Type != elf.PT_LOAD {
@@ -247,6 +248,8 @@ func (im *Image) findKind() Kind {
 		return KindObject
 	case slices.ContainsFunc(kernelSections, has) && has(".init.text"):
 		return KindKernel
+	case im.headless && slices.ContainsFunc(im.sections, func(s section) bool { return s.exec() && int64(s.addr) < 0 }):
+		return KindKernel // it is in the kernel's half of the addresses
 	}
 	return KindProgram
 }
@@ -383,18 +386,15 @@ func (im *Image) sectionAt(addr uint64) *section {
 func (im *Image) layRaw(raw *RawKernel) error {
 	im.typ, im.machine = elf.ET_EXEC, raw.Machine
 	im.order = byteOrder(raw.Order == binary.ByteOrder(binary.BigEndian))
-	if len(im.userTable) == 0 {
-		return ErrNoSymbols
+	base, syms, err := im.rawNames()
+	if err != nil {
+		return err
 	}
 	at := make(map[string]uint64)
-	for i := range im.userTable {
-		if s := &im.userTable[i]; strings.HasPrefix(s.Name, "_") {
+	for i := range syms {
+		if s := &syms[i]; strings.HasPrefix(s.Name, "_") {
 			at[s.Name] = s.Addr
 		}
-	}
-	base, ok := at["_text"]
-	if !ok {
-		return &FormatError{What: "the symbols lack _text, which says where the image starts", Where: "symbols"}
 	}
 	im.sections = []section{{}}
 	pos := base
@@ -415,4 +415,29 @@ func (im *Image) layRaw(raw *RawKernel) error {
 	add(".exit.text", at["__exittext_end"], elf.SHF_EXECINSTR)
 	add(".data.rest", base+uint64(im.size), 0)
 	return nil
+}
+
+// rawNames returns where a bare kernel image starts and the symbols that say
+// where its parts are: its own, else those of Options.Symbols.
+func (im *Image) rawNames() (base uint64, syms []mapSymbol, err error) {
+	file := make([]byte, im.size)
+	if err := im.readAt(file, 0, "kernel image"); err != nil {
+		return 0, nil, err
+	}
+	if k := findKallsyms(file, im.order); k != nil {
+		own := k.symbols()
+		if base, shift, ok := rawBase(k, own, file, im.order); ok {
+			moveSymbols(own, shift)
+			im.kernelNames = func() ([]mapSymbol, error) { return own, nil }
+			return base, own, nil
+		}
+	}
+	if len(im.userTable) == 0 {
+		return 0, nil, ErrNoSymbols
+	}
+	text, ok := findSymbol(im.userTable, "_text")
+	if !ok {
+		return 0, nil, &FormatError{What: "the symbols lack _text, which says where the image starts", Where: "symbols"}
+	}
+	return text.Addr, im.userTable, nil
 }

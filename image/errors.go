@@ -19,9 +19,9 @@ var (
 	ErrClass = errors.New("not a 64-bit ELF file; only 64-bit ones are supported")
 	// ErrTruncated: the file ends before something that its headers promise.
 	ErrTruncated = errors.New("the file is cut off")
-	// ErrNoSymbols: a kernel's bare memory image was given without the symbols
-	// that say where its parts are.
-	ErrNoSymbols = errors.New("a bare kernel image has no symbols of its own; give its System.map")
+	// ErrNoSymbols: a kernel's bare memory image has no symbols in it that say
+	// where its parts are, and none were given.
+	ErrNoSymbols = errors.New("this bare kernel image has no symbols of its own (kallsyms); give its System.map")
 )
 
 // FormatError says what is wrong with a file, and where in it.

@@ -101,7 +101,7 @@ func (im *Image) textSymbols(t *symtab) int {
 
 // cutBySymbols adds what the symbols say of a range of text.
 func (im *Image) cutBySymbols(c *cutter, t *symtab, e Extent) {
-	rule := im.aliasRule(e)
+	rule := im.aliasRule(t, e)
 	r := &im.text[c.text]
 	covered := uint64(0) // end of the symbols so far that have a size
 	for k := t.below(r.Addr); k < len(t.sorted); {

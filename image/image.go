@@ -1,6 +1,7 @@
 // Package image reads ELF files: text, symbols, function extents, kernel
 // tables and source lines, also of compressed kernels and modules. Files are
-// read lazily.
+// read lazily. A kernel without symbols is read by the names that it carries
+// for its own use.
 //
 // Addresses are those of the file's own headers. The sections of a relocatable
 // file (a .o or a .ko) have none: they are laid out one behind the other, and
@@ -43,7 +44,8 @@ func (k Kind) String() string {
 type Options struct {
 	// Symbols is a System.map or the text of /proc/kallsyms, which then
 	// replaces the symbols of a linked file. Where its _text stands elsewhere
-	// than the file's (a randomized kernel), its addresses are moved.
+	// than the file's (a randomized kernel), its addresses are moved. It is
+	// compared with what the file tells.
 	Symbols io.Reader
 	// Demangle makes Symbolize return C++ and Rust names as they were
 	// written.
@@ -98,6 +100,8 @@ type Image struct {
 	text     []Range
 	external uint64 // of a relocatable file: where stand-ins for undefined symbols start
 
+	headless bool // no section headers: segments stand in
+
 	symbols   func() (*symtab, error)
 	extents   [2]func() ([]Function, error) // by Extent
 	marks     func() (place.Marks, error)
@@ -105,13 +109,17 @@ type Image struct {
 	landings  func() (place.Landings, error)
 	lines     *lineTable
 	userTable []mapSymbol // of Options.Symbols
+	// kernelNames returns the symbols that a kernel carries for itself, nil
+	// where it has none.
+	kernelNames func() ([]mapSymbol, error)
 }
 
 // Open reads the headers of an ELF file, or of one that is packed in a kernel
 // image or a compressed module. r must stay readable while the image is used.
 //
-// It returns ErrEmpty, ErrNotELF, ErrClass, ErrNoSymbols, a *TypeError, or a
-// *FormatError for a file that is damaged.
+// It returns ErrEmpty, ErrNotELF, ErrClass, ErrNoSymbols, a *TypeError, a
+// *MapMismatchError for symbols that cannot be the file's, or a *FormatError
+// for a file that is damaged.
 func Open(r io.ReaderAt, size int64, opt Options) (*Image, error) {
 	if size == 0 {
 		return nil, ErrEmpty
@@ -121,6 +129,7 @@ func Open(r io.ReaderAt, size int64, opt Options) (*Image, error) {
 		return nil, err
 	}
 	im := &Image{r: r, size: size, opt: opt, format: format}
+	im.kernelNames = sync.OnceValues(im.readKernelNames)
 	if opt.Symbols != nil {
 		if im.userTable, err = readSymbolMap(opt.Symbols); err != nil {
 			return nil, err
@@ -135,6 +144,9 @@ func Open(r io.ReaderAt, size int64, opt Options) (*Image, error) {
 		return nil, err
 	}
 	if err := im.finishLayout(); err != nil {
+		return nil, err
+	}
+	if err := im.checkUserTable(); err != nil {
 		return nil, err
 	}
 	im.symbols = sync.OnceValues(im.readSymbols)

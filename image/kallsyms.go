@@ -33,12 +33,17 @@ func (r *aliasRule) choose(t *symtab, group []uint32) (best *symbol, name string
 var (
 	programRule = aliasRule{countsInProgram, compareInProgram}
 	kernelRule  = aliasRule{countsInKernel, compareInKernel}
-	moduleRule  = aliasRule{countsInModule, func(_, _ *symbol, _, _ string) int { return 0 }}
+	ownRule     = aliasRule{countsInKernel, earlier} // kallsyms is in its own order
+	moduleRule  = aliasRule{countsInModule, earlier}
 )
 
+func earlier(_, _ *symbol, _, _ string) int { return 0 }
+
 // aliasRule returns the rule of the file's kind.
-func (im *Image) aliasRule(e Extent) *aliasRule {
+func (im *Image) aliasRule(t *symtab, e Extent) *aliasRule {
 	switch {
+	case t.source == namesOfKernel && t.descriptors == nil:
+		return &ownRule
 	case im.kind == KindKernel:
 		return &kernelRule
 	case im.kind == KindModule && e == ExtentNext:

@@ -386,7 +386,7 @@ func (im *Image) functionBelow(addr uint64) *Function {
 
 // nearestBelow returns the preferred one of the symbols nearest to addr.
 func (im *Image) nearestBelow(t *symtab, addr uint64, s *section) (name string, base uint64, ok bool) {
-	rule := im.aliasRule(im.ownExtent())
+	rule := im.aliasRule(t, im.ownExtent())
 	for hi := t.upTo(addr); hi > 0; {
 		base = t.syms[t.sorted[hi-1]].addr
 		if base < s.addr {

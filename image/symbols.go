@@ -33,6 +33,7 @@ func (s *symbol) bind() elf.SymBind { return elf.SymBind(s.info >> 4) }
 
 // symtab is all symbols of a file.
 type symtab struct {
+	source nameSource
 	syms   []symbol // in the file's order: relocations count on it
 	names  string
 	sorted []uint32 // indices of those that name an address, by address and index
@@ -55,17 +56,10 @@ func (t *symtab) name(s *symbol) string {
 }
 
 // readSymbols reads the symbols of the file, or takes those of
-// Options.Symbols.
+// Options.Symbols or of the kernel's own table.
 func (im *Image) readSymbols() (*symtab, error) {
 	t := new(symtab)
-	var err error
-	switch {
-	case len(im.userTable) > 0 && im.typ != elf.ET_REL:
-		t.takeUser(im)
-	default:
-		err = t.takeFile(im)
-	}
-	if err != nil {
+	if err := t.takeNames(im); err != nil {
 		return nil, err
 	}
 	im.layExternals(t)
@@ -75,6 +69,24 @@ func (im *Image) readSymbols() (*symtab, error) {
 	t.sort(im)
 	t.byName = sync.OnceValue(t.indexNames)
 	return t, nil
+}
+
+// takeNames takes the symbols from where the file's best ones are.
+func (t *symtab) takeNames(im *Image) error {
+	if len(im.userTable) > 0 && im.typ != elf.ET_REL {
+		t.source = namesOfUser
+		t.takeMap(im, im.userTable, im.userShift())
+		return nil
+	}
+	if im.kind == KindKernel && im.sectionOfType(elf.SHT_SYMTAB) == nil {
+		own, err := im.kernelNames()
+		if err != nil || len(own) > 0 {
+			t.source = namesOfKernel
+			t.takeMap(im, own, 0)
+			return err
+		}
+	}
+	return t.takeFile(im)
 }
 
 // takeFile reads .symtab, or the dynamic linker's symbols where there is none.
@@ -195,22 +207,24 @@ func (im *Image) symbol(b, extended []byte, i int) symbol {
 	return s
 }
 
-// takeUser takes the symbols of a System.map.
-func (t *symtab) takeUser(im *Image) {
-	shift := im.userShift()
+// takeMap takes the symbols of a list, moved by shift.
+func (t *symtab) takeMap(im *Image, list []mapSymbol, shift uint64) {
+	size := 1
+	for i := range list {
+		size += len(list[i].Name) + 1
+	}
 	var names strings.Builder
+	names.Grow(size)
 	names.WriteByte(0)
-	t.syms = make([]symbol, 0, len(im.userTable))
-	for _, u := range im.userTable {
+	t.syms = make([]symbol, 0, len(list))
+	for i := range list {
+		u := &list[i]
 		if names.Len()+len(u.Name) >= math.MaxUint32 {
 			break
 		}
-		s := symbol{addr: u.Addr + shift, size: u.Size, name: uint32(names.Len()), info: userInfo(u.Type), sec: noSection}
-		if isUpper(u.Type) || u.Type != 'a' {
+		s := symbol{addr: u.Addr + shift, size: u.Size, name: uint32(names.Len()), info: userInfo(u.Type), sec: absolute}
+		if u.Type|0x20 != 'a' || t.source == namesOfKernel { // kallsyms calls absolute what only does not move
 			s.sec = im.sectionIndexAt(s.addr)
-		}
-		if u.Type|0x20 == 'a' {
-			s.sec = absolute
 		}
 		names.WriteString(u.Name)
 		names.WriteByte(0)
@@ -239,15 +253,12 @@ func userInfo(letter byte) byte {
 // userShift returns how far the symbols of Options.Symbols must be moved: the
 // addresses of a running kernel may be randomized.
 func (im *Image) userShift() uint64 {
-	if len(im.text) == 0 {
+	start, ok := im.textStart("")
+	text, named := findSymbol(im.userTable, "_text")
+	if !ok || !named {
 		return 0
 	}
-	for i := range im.userTable {
-		if im.userTable[i].Name == "_text" {
-			return im.text[0].Addr - im.userTable[i].Addr
-		}
-	}
-	return 0
+	return start - text.Addr
 }
 
 func (im *Image) sectionIndexAt(addr uint64) uint32 {
@@ -326,7 +337,7 @@ func (im *Image) enterDescriptors(t *symtab) error {
 	t.descriptors = make(map[uint32]uint64)
 	for i := range t.syms {
 		s := &t.syms[i]
-		if !s.in(opd, im) || s.typ() != elf.STT_FUNC && len(im.userTable) == 0 {
+		if !s.in(opd, im) || s.typ() != elf.STT_FUNC && t.source == namesOfFile {
 			continue // a linker script's symbol for the end of what stands before
 		}
 		if off := s.addr - opd.addr; off < uint64(len(data)) && off+8 <= uint64(len(data)) {

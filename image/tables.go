@@ -208,15 +208,6 @@ func (m *marker) area(start, stop string) (lo, hi uint64, ok bool) {
 	return lo, hi, ok1 && ok2 && lo < hi
 }
 
-// function returns the extent of the function that holds addr, as kallsyms
-// counts it.
-func (m *marker) function(addr uint64) (extent, bool) {
-	if f := functionAt(m.functions(), addr); f != nil {
-		return extent{f.Addr, f.End()}, true
-	}
-	return extent{}, false
-}
-
 // sections marks the sections whose name says what holds of their content.
 func (m *marker) sections() {
 	for i := range m.im.text {

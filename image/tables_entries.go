@@ -88,17 +88,26 @@ func (m *marker) plausible(t *tableData, size int) bool {
 // blacklisted reads _kprobe_blacklist: addresses of functions, each of which
 // is blacklisted to its end as kallsyms counts it [kernel/kprobes.c].
 func (m *marker) blacklisted(t *tableData) {
-	t.each(8, func(off int) { m.blacklist(m.im.codeOf(t.order.u64(t.data[off:]))) })
+	t.each(8, func(off int) {
+		addr := m.im.codeOf(t.order.u64(t.data[off:]))
+		f := functionAt(m.functions(), addr)
+		if f != nil && f.Source != FromSymbol { // nothing tells where it ends
+			m.add(addr, 1, place.Blacklist)
+			return
+		}
+		m.blacklist(addr)
+	})
 }
 
 // blacklist marks from addr as many bytes as the function that holds it has,
 // and returns their number.
 func (m *marker) blacklist(addr uint64) uint64 {
-	f, ok := m.function(addr)
-	if ok {
-		m.add(addr, f.hi-f.lo, place.Blacklist)
+	f := functionAt(m.functions(), addr)
+	if f == nil {
+		return 0
 	}
-	return f.hi - f.lo
+	m.add(addr, f.Size, place.Blacklist)
+	return f.Size
 }
 
 // alternatives reads .altinstructions: the original and its replacement, each

@@ -49,6 +49,9 @@ With --insns json is an array, and json, jsonl and csv have rows of instructions
 (boost: the copy may end in a jump back; boosted: and it does, which it never does
 in a kernel with CONFIG_PREEMPTION, see --kconfig) and nothing else.
 
+Of a kernel whose names are not known, in the file or by --symbols, what cannot be
+judged is "unknown", and the exit status is 2.
+
 With --markers nothing is judged: there is a row for every static marker (USDT
 probe) of the files, with its arguments as the file has them.`,
 		Example: `  xol analyze /bin/bash
@@ -179,6 +182,9 @@ func (a *app) analyzeFunctions(list listing, file *analyzedFile, functions []ima
 	list.end(file, &fa.totals)
 	if err == nil {
 		err = fa.unreadable
+	}
+	if n := fa.totals.Undecided; err == nil && n > 0 {
+		err = file.undecided(fmt.Sprintf("%d of %d instructions", n, fa.totals.Insts))
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"math"
 	"strings"
 
@@ -30,6 +31,12 @@ type analyzedFile struct {
 // kind says in two words what the file is.
 func (f *analyzedFile) kind() string {
 	return f.ISA.Name() + " " + f.Image.Kind().String()
+}
+
+// undecided is the error that what cannot be judged, since the file tells too
+// little.
+func (f *analyzedFile) undecided(what string) error {
+	return fileError(f.path, fmt.Errorf("%s cannot be judged: the file does not tell %v; give the kernel's symbols with --symbols", what, f.Missing))
 }
 
 // text returns the instruction with names for addresses.

@@ -111,6 +111,9 @@ func (f *analyzedFile) fields(r *records) {
 	r.str("file", f.path)
 	r.str("arch", f.ISA.Name())
 	r.str("profile", f.Profile.Name())
+	r.only(f.Missing != 0)
+	r.str("missing", f.Missing.String())
+	r.only(true)
 }
 
 func (l *functionRecords) encode(file *analyzedFile, res *analyze.Result, s *analyze.Summary) []byte {
@@ -173,6 +176,7 @@ func summaryFields(r *records, s *analyze.Summary) {
 	r.num("emulated", s.Emulated)
 	r.num("ftrace", s.Ftrace)
 	r.num("refused", s.Refused)
+	r.num("unknown", s.Undecided)
 	r.num("hazards", s.Hazards)
 	r.num("invalid", s.Invalid)
 	if s.Optimized {

@@ -54,6 +54,10 @@ func (l *tableListing) begin(file *analyzedFile) {
 	t.left(0, file.path, bold)
 	t.left(0, file.kind()+", profile "+file.Profile.Name(), plain)
 	t.end()
+	if m := file.Missing; m != 0 {
+		t.paint("not known of this kernel: "+m.String(), yellow)
+		t.end()
+	}
 	t.end()
 	if l.insns {
 		insnHeads(t)
@@ -181,6 +185,9 @@ func totalLines(sum *totals) []totalLine {
 		{"    ftrace", s.Ftrace, plain, "no breakpoint"},
 		{"    hazards", s.Hazards, yellow, "of the probeable: accepted, and then executed wrongly"},
 		{"  refused", s.Refused, red, percent(s.Refused, s.Insts)},
+	}
+	if s.Undecided > 0 {
+		lines = append(lines, totalLine{"  unknown", s.Undecided, yellow, percent(s.Undecided, s.Insts) + "  the file tells too little"})
 	}
 	lines = appendReasons(lines, s.Reasons)
 	lines = append(lines, totalLine{"gaps", s.Invalid, plain, "where bytes are no instruction"})

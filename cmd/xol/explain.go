@@ -45,7 +45,8 @@ buffer that it would lead to, as the first profile that allows it has them.
 For a Linux kernel or module the verdicts are those of linux-6.12 and isa, else of
 isa and uprobe-linux-6.12; that of --profile comes first.
 
-Exit status: 1 where the first of these profiles refuses the probe.`,
+Exit status: 1 where the first of these profiles refuses the probe, 2 where the file
+tells too little to judge it, as a kernel without names does.`,
 		Example: `  xol explain /bin/bash main
   xol explain --region vmlinux vfs_read+9
   xol explain --profile uprobe-linux-6.12 -o json ./a.out main.c:12`,
@@ -116,10 +117,22 @@ func (a *app) explain(opt *explainOptions, path, where string) error {
 	} else {
 		e.writeText(w, a.palette(), opt.context)
 	}
-	if err == nil && !e.answers[0].verdict.OK() {
-		err = answerNo
+	if err == nil {
+		err = e.status()
 	}
 	return flush(err)
+}
+
+// status returns what the exit status tells of the first profile's answer.
+func (e *explanation) status() error {
+	a := &e.answers[0]
+	switch {
+	case a.verdict.Undecided():
+		return a.file.undecided(fmt.Sprintf("a probe at %#x", a.target(e.addr)))
+	case !a.verdict.OK():
+		return answerNo
+	}
+	return nil
 }
 
 // explanation is all that is told about one address.
@@ -167,7 +180,7 @@ func newExplanation(img *image.Image, opt *explainOptions, path, where string) (
 			return nil, res.Err
 		}
 		a := answer{file: &analyzedFile{path, an}, kconfig: opt.kconfig, result: res, verdict: an.Profile.At(&res.Func, e.addr)}
-		if i, start := decode.Find(res.Insts, a.target(e.addr)); start {
+		if i, start := decode.Find(res.Insts, a.target(e.addr)); start && i < len(res.Optimize) {
 			a.jump = res.Optimize[i]
 		}
 		e.answers = append(e.answers, a)

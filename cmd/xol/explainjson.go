@@ -23,9 +23,10 @@ type (
 		Off      uint64       `json:"off"`
 		Source   string       `json:"source,omitempty"`
 		Function functionJSON `json:"function"`
-		Notes    []string     `json:"notes,omitempty"` // on the text
-		Inst     *instJSON    `json:"inst,omitempty"`  // the one that holds the address
-		Inside   uint64       `json:"inside"`          // bytes from its start to the address
+		Notes    []string     `json:"notes,omitempty"`   // on the text
+		Missing  string       `json:"missing,omitempty"` // of a kernel: what its file does not tell
+		Inst     *instJSON    `json:"inst,omitempty"`    // the one that holds the address
+		Inside   uint64       `json:"inside"`            // bytes from its start to the address
 		Around   []instJSON   `json:"around"`
 		Profiles []answerJSON `json:"profiles"`
 		Region   *regionJSON  `json:"region,omitempty"`
@@ -121,6 +122,7 @@ func (e *explanation) writeJSON(w io.Writer, context int) error {
 		Place: e.place, Addr: address(e.addr), Offset: a.file.offset(e.addr), Sym: f.Name, Off: e.addr - f.Addr, Source: e.source(),
 		Function: functionJSON{f.Name, address(f.Addr), f.Size, len(a.result.Insts)},
 		Notes:    e.notes(textNotes[:], e.addr, e.addr+1),
+		Missing:  a.file.Missing.String(),
 	}
 	for _, addr := range e.also {
 		out.Also = append(out.Also, address(addr))

@@ -56,6 +56,10 @@ func (e *explanation) header(t *table) {
 		strings.Join(append([]string{a.file.kind()}, e.notes(textNotes[:], e.addr, e.addr+1)...), ", "))
 	t.paint(strings.Join(facts, separator), plain)
 	t.end()
+	if m := a.file.Missing; m != 0 {
+		t.paint(fmt.Sprintf("not known of this kernel: %v", m), yellow)
+		t.end()
+	}
 	if len(e.also) > 0 {
 		t.paint(fmt.Sprintf("%s also means %s; an address says which", e.place, joinAddrs(e.also)), yellow)
 		t.end()
@@ -128,7 +132,10 @@ func (e *explanation) marker(inst *decode.Inst) string {
 func (e *explanation) paragraph(t *table, a *answer, width int) {
 	v := &a.verdict
 	id, st := "", green
-	if !v.OK() {
+	switch {
+	case v.Undecided():
+		id, st = v.Rule.ID, yellow
+	case !v.OK():
 		id, st = v.Rule.ID, red
 	}
 	t.left(width, a.profile(), bold)
@@ -191,6 +198,8 @@ func (a *answer) jumpDetails(addr uint64) []detail {
 func (a *answer) outcome() string {
 	v := &a.verdict
 	switch {
+	case v.Undecided():
+		return "cannot be judged"
 	case !v.OK() && v.Rule.Errno != 0:
 		return fmt.Sprintf("refused: %v (%d)", v.Rule.Errno, int(v.Rule.Errno))
 	case !v.OK():

@@ -8,12 +8,16 @@ import (
 const (
 	probeOK      = "ok"
 	probeRefused = "refused"
+	probeUnknown = "unknown" // too little is known to judge
 )
 
 // probeName returns the value of the field probe.
 func probeName(v *classify.Verdict) string {
-	if v.OK() {
+	switch {
+	case v.OK():
 		return probeOK
+	case v.Undecided():
+		return probeUnknown
 	}
 	return probeRefused
 }
@@ -66,7 +70,7 @@ func verdictHeads(t *table) {
 // verdictCells adds the answer and how the instruction would run.
 func verdictCells(t *table, v *classify.Verdict) {
 	if !v.OK() {
-		t.left(probeWidth, refusalName(v.Rule), red)
+		t.left(probeWidth, refusalName(v), refusalStyle(v))
 		t.left(runsWidth, "-", dim)
 		return
 	}
@@ -80,11 +84,18 @@ func verdictCells(t *table, v *classify.Verdict) {
 
 // refusalName returns the name of the rule's error number, or that the probe
 // is refused where no kernel is asked.
-func refusalName(rule *classify.Rule) string {
-	if rule.Errno == 0 {
-		return probeRefused
+func refusalName(v *classify.Verdict) string {
+	if v.Rule.Errno == 0 {
+		return probeName(v)
 	}
-	return rule.Errno.String()
+	return v.Rule.Errno.String()
+}
+
+func refusalStyle(v *classify.Verdict) style {
+	if v.Undecided() {
+		return yellow
+	}
+	return red
 }
 
 func reasonHead(t *table) { t.left(0, "REASON OR HAZARD", bold) }

@@ -30,4 +30,5 @@ build markers-ppc64.elf powerpc64-linux-gnu "-mregnames" "-e main" markers-ppc64
 build markers-ppc64le.elf powerpc64le-linux-gnu "-mregnames" "-e main" markers-ppc64.s
 x86_64-linux-gnu-as -o markers-object.o markers-amd64.s
 x86_64-linux-gnu-strip -o stripped.elf amd64.elf
+x86_64-linux-gnu-strip -o unnamed.elf kernel.elf
 chmod 644 ./*.elf ./*.o
