@@ -7,6 +7,7 @@
 # make fuzz   every fuzz target for FUZZTIME each
 # make soak   probes everywhere, with SEEDS schedules for each program and mode;
 #             patch plans with CPUs at every instruction of detour buffers
+# make mutate every fault of scripts/mutate/faults.txt: does a test notice it?
 # make newest every test with the newest engine that Debian has
 # make bench  every benchmark
 
@@ -28,7 +29,7 @@ ifneq ($(TAGS),)
 export CGO_ENABLED ?= 1
 endif
 
-.PHONY: run build test race lint fuzz soak newest bench clean
+.PHONY: run build test race lint fuzz soak mutate newest bench clean
 
 run: build
 	bin/xol analyze $(PROGRAM) | tail -n 24
@@ -70,6 +71,9 @@ soak: | toolchain
 	$(GO) test -tags "$(TAGS)" -run '^TestEvery' -timeout 24h -v ./runtime -seeds $(SEEDS) -stride 1 > .cache/soak.txt || \
 		{ grep -v '^===\|--- PASS' .cache/soak.txt; exit 1; }
 	@grep 'runs,\|states' .cache/soak.txt
+
+mutate: | toolchain
+	$(GO) run ./scripts/mutate -tags "$(TAGS)"
 
 newest: .cache/newest.mk
 	$(MAKE) ENGINE=$< test
