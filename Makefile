@@ -5,6 +5,7 @@
 # make lint   gofmt, go vet, staticcheck
 # make race   every test under the race detector (needs a C compiler)
 # make fuzz   every fuzz target for FUZZTIME each
+# make damage 10,000 damaged files through every command that reads files
 # make soak   probes everywhere, with SEEDS schedules for each program and mode;
 #             patch plans with CPUs at every instruction of detour buffers
 # make mutate every fault of scripts/mutate/faults.txt: does a test notice it?
@@ -15,6 +16,7 @@ GO       ?= go
 FUZZTIME ?= 60s
 BENCH    ?= .
 SEEDS    ?= 100
+DAMAGE   ?= 1
 
 # What make run looks at.
 PROGRAM  ?= /bin/bash
@@ -29,7 +31,7 @@ ifneq ($(TAGS),)
 export CGO_ENABLED ?= 1
 endif
 
-.PHONY: run build test race lint fuzz soak mutate newest bench clean
+.PHONY: run build test race lint fuzz damage soak mutate newest bench clean
 
 run: build
 	bin/xol analyze $(PROGRAM) | tail -n 24
@@ -64,6 +66,9 @@ fuzz: | toolchain
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
 		done; \
 	done
+
+damage: | toolchain
+	$(GO) test -tags "$(TAGS)" -run '^TestDamagedFiles$$' -timeout 2h ./cmd/xol -damaged 10000 -damage-seed $(DAMAGE)
 
 # All that the tests say is left in .cache/soak.txt.
 soak: | toolchain
