@@ -39,6 +39,7 @@ type ISA interface {
 	relocate.Relocator
 	detour.Builder
 	detour.EntryBuilder
+	detour.Unwinder
 	patch.Patcher
 	usdt.Syntax
 	// Registers returns the register file that user code sees.
@@ -81,6 +82,10 @@ type ISA interface {
 	// FixStep repairs what inst, executed under the single-step exception, did
 	// otherwise than without.
 	FixStep(inst *decode.Inst, r machine.Registers, m machine.Memory) error
+	// FixEvent repairs what inst, which called the system or raised another event
+	// behind itself, put into registers of the address of its copy. It is called
+	// with the original.
+	FixEvent(inst *decode.Inst, r machine.Registers)
 	// WatchUnit returns what the debug facility of the ISA's CPUs can do.
 	WatchUnit() machine.WatchUnit
 	// CheckWatch returns the rule that forbids w; nil where the facility can

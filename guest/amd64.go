@@ -27,7 +27,8 @@ var amd64Target = target{
 	breakpoint: amd64Breakpoint,
 	trapped:    amd64Trapped,
 
-	step: amd64Step,
+	syscall: amd64Syscall,
+	step:    amd64Step,
 	test: testCode{
 		code:       "48894608" + "ff5610" + "cc" + "488b07" + "c3", // mov [rsi+8],rax; call [rsi+16]; int3; mov rax,[rdi]; ret
 		called:     "48ffc0" + "c3",                                // inc rax; ret
@@ -124,6 +125,12 @@ func amd64Trapped(c *CPU) uint64 {
 		return pc - 2
 	}
 	return pc - 1
+}
+
+// amd64Syscall keeps the address behind syscall, and the flags [SDM vol. 2, SYSCALL].
+func amd64Syscall(c *CPU) {
+	c.SetReg(amd64.RCX, c.PC())
+	c.SetReg(amd64.R11, c.Reg(amd64.RFLAGS))
 }
 
 func amd64Step(c *CPU, on bool) error {

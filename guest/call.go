@@ -23,6 +23,9 @@ type target struct {
 	// breakpoint's address, and sets the program counter as trap does.
 	breakpoint uint32
 	trapped    func(c *CPU) uint64
+	// syscall does what an instruction that the engine leaves to its user does to
+	// registers; nil where there is none.
+	syscall func(c *CPU)
 	// step switches the exception behind every instruction on or off.
 	step func(c *CPU, on bool) error
 	// test is code for a start-up test.

@@ -352,6 +352,7 @@ func (c *CPU) stopped(stop unicorn.Stop, number uint32, err error) (ev runtime.E
 	case stop == unicorn.StopTrap:
 		return c.trapped(number)
 	case stop == unicorn.StopSyscall:
+		c.m.target.syscall(c)
 		return runtime.Event{Kind: runtime.EventSyscall, Addr: pc}, true, nil
 	case stop == unicorn.StopInvalid || err == unicorn.ErrInvalid:
 		return runtime.Event{Kind: runtime.EventUndefined, Addr: pc}, true, nil

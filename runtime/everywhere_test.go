@@ -262,7 +262,8 @@ func (e *everywhere) settle(t *testing.T) (jumps int) {
 	}
 	for _, w := range e.fixed {
 		v := e.places[w.Addr]
-		want := v.OK()
+		last := w.Addr + uint64(v.Region) - 1
+		want := v.OK() && w.Addr/guest.PageSize == last/guest.PageSize
 		for at := w.Addr + 1; at < w.Addr+uint64(v.Region); at++ {
 			want = want && !probed[at]
 		}

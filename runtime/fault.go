@@ -1,6 +1,9 @@
 package runtime
 
-import "slices"
+import (
+	"errors"
+	"slices"
+)
 
 // fault handles a fault of the program. One of a probed instruction is first
 // shown to the probes' fault handlers, then one in a function that a handler calls
@@ -8,38 +11,118 @@ import "slices"
 // then ends the run: with the registers as they were in front of the
 // instruction.
 func (r *Runtime) fault(cpu int, ev Event) error {
-	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
 	if err := r.stopStepping(cpu); err != nil {
 		return err
 	}
-	pc := regs.Reg(r.file.PC)
-	s := r.slots.owner(pc)
-	if s == nil && c.current.site != nil && pc == c.current.site.addr {
-		s = c.current.site // it was interpreted
+	pc := r.m.CPU(cpu).Reg(r.file.PC)
+	if s := r.slots.owner(pc); s != nil {
+		if b := s.jump.at(pc); b != nil && pc < b.moved {
+			return r.ownFault(cpu, s, b, ev)
+		}
 	}
-	if s != nil && s.several && c.current.site == s && s.step.holds(pc) {
+	p, copied := r.placeOf(pc)
+	if !copied {
+		return r.faultAt(cpu, ev, nil)
+	}
+	r.rewind(cpu, &p)
+	if done, err := r.again(cpu, &p, &ev); done || err != nil {
+		return err
+	}
+	return r.faultAt(cpu, ev, &p)
+}
+
+// ownFault handles a fault of what a detour buffer does around the handlers: there is
+// no stack for it. The program does not need one there, so that it must not know. The
+// handlers run with the registers in the CPU, unless they have, and the moved
+// instructions are next.
+func (r *Runtime) ownFault(cpu int, s *site, b *buffer, ev Event) error {
+	regs := r.m.CPU(cpu)
+	if err := r.unwind(cpu, b.addr, regs.Reg(r.file.PC)); err != nil {
+		f := Fault{Addr: s.addr, Page: ev.Page, Access: ev.Access}
+		return &FaultError{CPU: cpu, Fault: f} // what was saved is not there any more
+	}
+	regs.SetReg(r.file.PC, b.moved)
+	if ev.Access == AccessRead {
+		return nil // it was about to restore registers
+	}
+	return r.jumpHit(cpu, r.sites[s.addr], 0)
+}
+
+// unwind has a CPU that has executed code of the runtime's own, up to an address, have
+// the registers that it began with.
+func (r *Runtime) unwind(cpu int, start, end uint64) error {
+	code := r.buffer(int(end - start))
+	if err := r.m.Read(code, start); err != nil {
+		return err
+	}
+	return r.isa.Unwind(code, r.m.CPU(cpu), r.m)
+}
+
+// rewind brings a CPU that is amid the copy of an instruction back to its start, with
+// the registers that it had there: those that are left, where the stack on which the
+// copy has saved others has gone.
+func (r *Runtime) rewind(cpu int, p *copyPlace) {
+	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
+	s, pc := p.site, regs.Reg(r.file.PC)
+	if s.several && c.current.site == s && s.step.holds(pc) {
 		regs.RestoreCore(*c.inFront())
-		pc = s.step.addr
-		regs.SetReg(r.file.PC, pc)
+	} else if pc > p.start {
+		_ = r.unwind(cpu, p.start, pc)
 	}
-	addr := pc
-	if s != nil {
-		addr = r.originalOf(s, pc)
+	regs.SetReg(r.file.PC, p.start)
+}
+
+// again does an instruction whose copy has faulted once more by interpreting it, where
+// it transfers control: its copy may have others, which make other accesses, in
+// another order. ev becomes the fault that the instruction itself has; done says that
+// it has none.
+func (r *Runtime) again(cpu int, p *copyPlace, ev *Event) (done bool, err error) {
+	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
+	if !transfers(&p.inst) {
+		return false, nil
 	}
-	f := Fault{Addr: addr, Page: ev.Page, Access: ev.Access, InHandler: c.running != nil}
-	if s != nil && addr == s.addr && r.handleFault(cpu, s, &f) || c.running != nil && r.ask(cpu, c.running, &f) {
-		return r.retry(cpu, s, pc)
+	regs.SetReg(r.file.PC, p.inst.Addr)
+	done, err = r.isa.Interpret(&p.inst, regs, program{r.m})
+	var access *accessError
+	if errors.As(err, &access) {
+		ev.Access, ev.Page = access.access, access.page
+		done, err = false, nil
+	}
+	switch {
+	case err != nil:
+		return false, err
+	case !done:
+		regs.SetReg(r.file.PC, p.start)
+	case c.current.site == p.site && p.start == p.site.step.addr:
+		return true, r.complete(cpu)
+	}
+	return done, nil
+}
+
+// faultAt handles the fault of an instruction whose copy the CPU is at the start of,
+// or which was interpreted; of the original where p is nil.
+func (r *Runtime) faultAt(cpu int, ev Event, p *copyPlace) error {
+	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
+	f := Fault{Addr: regs.Reg(r.file.PC), Page: ev.Page, Access: ev.Access, InHandler: c.running != nil}
+	var s *site
+	if p != nil {
+		s, f.Addr = p.site, p.inst.Addr
+	}
+	if s != nil && f.Addr == s.addr && r.handleFault(cpu, s, &f) || c.running != nil && r.ask(cpu, c.running, &f) {
+		return r.retry(cpu, s)
 	}
 	if r.failed != nil {
 		return r.failed
 	}
-	if s != nil && c.current.site == s {
-		r.leave(cpu)
-	}
-	regs.SetReg(r.file.PC, addr)
-	if fixup, ok := r.fixup(addr); ok {
+	if fixup, ok := r.fixup(f.Addr); ok {
+		if s != nil && c.current.site == s {
+			r.leave(cpu)
+		}
 		regs.SetReg(r.file.PC, fixup)
 		return nil
+	}
+	if p != nil {
+		r.surfaceAt(cpu, ev, p)
 	}
 	return &FaultError{CPU: cpu, Fault: f}
 }
@@ -70,12 +153,12 @@ func (c *Context) handle(f *Fault) bool {
 }
 
 // retry executes the instruction of a fault that has been handled once more.
-func (r *Runtime) retry(cpu int, s *site, pc uint64) error {
+func (r *Runtime) retry(cpu int, s *site) error {
 	if s == nil {
 		return nil
 	}
 	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
-	if pc == s.addr {
+	if regs.Reg(r.file.PC) == s.addr {
 		return r.interpret(cpu, s)
 	}
 	if r.opt.Stepping == StepTrap && c.current.site == s {

@@ -76,6 +76,7 @@ type control struct {
 	stack    uint64           // pointer, when the CPU was started
 	left     []uint64         // program counters of what nested calls have interrupted
 	stepping bool
+	waiting  waiting
 	context  Context // of the handlers that run: there are none inside them
 }
 
@@ -124,6 +125,9 @@ func (r *Runtime) leave(cpu int) {
 func (r *Runtime) breakpoint(cpu int, s *site) error {
 	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
 	regs.SetReg(r.file.PC, s.addr)
+	if page, denied := r.unfetchable(s); denied {
+		return r.fault(cpu, Event{Kind: EventFault, Addr: s.addr, Access: AccessFetch, Page: page})
+	}
 	if c.current.status != Idle {
 		return r.reenter(cpu, s)
 	}
@@ -199,7 +203,7 @@ func (r *Runtime) runPre(c *Context, s *site) (redirected bool) {
 
 // inDetour reports whether the hit came through a jump. Probes that allow none were
 // not there then.
-func (c *Context) inDetour(s *site) bool { return c.Regs.frame != 0 && !s.entry }
+func (c *Context) inDetour(s *site) bool { return c.jumped && !s.entry }
 
 // executeHit has the instruction of a hit executed, as the site is prepared for
 // it.
@@ -256,7 +260,8 @@ func (r *Runtime) interpret(cpu int, s *site) error {
 	}
 	var access *accessError
 	if errors.As(err, &access) {
-		return r.fault(cpu, Event{Kind: EventFault, Addr: s.addr, Access: access.access, Page: access.page})
+		ev := Event{Kind: EventFault, Addr: s.addr, Access: access.access, Page: access.page}
+		return r.faultAt(cpu, ev, &copyPlace{s, s.inst, s.addr})
 	}
 	if err != nil {
 		return err
@@ -335,6 +340,12 @@ func (r *Runtime) jumped(cpu int) error {
 	regs := r.m.CPU(cpu)
 	s := r.sites[regs.Reg(r.convention.Args[0])]
 	frame := regs.Reg(r.convention.Args[1])
+	return r.jumpHit(cpu, s, frame)
+}
+
+// jumpHit runs the handlers of a hit that came through a jump. The registers are in
+// the CPU where frame is 0.
+func (r *Runtime) jumpHit(cpu int, s *site, frame uint64) error {
 	if s == nil || !s.armed {
 		return nil // unregistered or disarmed while this CPU was in the buffer
 	}
@@ -344,7 +355,9 @@ func (r *Runtime) jumped(cpu int) error {
 	}
 	r.cpus[cpu].current = hit{HitActive, s}
 	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: HitActive, Jump: true})
-	r.runPre(r.context(cpu, frame, s.addr), s)
+	c := r.context(cpu, frame, s.addr)
+	c.jumped = true
+	r.runPre(c, s)
 	r.leave(cpu)
 	return r.failed
 }

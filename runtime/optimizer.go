@@ -92,7 +92,7 @@ func (o *optimizer) considerOne(r *Runtime, s *site) {
 // mayJump reports whether a breakpoint may become a jump now.
 func (r *Runtime) mayJump(s *site) bool {
 	return s.armed && s.region.OK() && !s.jump.failed && s.enabled() && !s.hasPost() && !s.redirects() &&
-		!r.neighbourInside(s)
+		!r.neighbourInside(s) && (r.opt.Kernel || !s.crosses(int(s.region.Region)))
 }
 
 // neighbourInside reports whether another probe is armed inside the region.
@@ -343,7 +343,9 @@ func (o *optimizer) collect(r *Runtime) {
 
 // handled reports whether a CPU is handling a hit of the site.
 func (r *Runtime) handled(s *site) bool {
-	return slices.ContainsFunc(r.cpus, func(c control) bool { return c.current.site == s || c.outer.site == s })
+	return slices.ContainsFunc(r.cpus, func(c control) bool {
+		return c.current.site == s || c.outer.site == s || c.waiting.site == s
+	})
 }
 
 // occupied reports whether a CPU is in a piece, or in what a detour buffer

@@ -59,7 +59,9 @@ type Context struct {
 	Probe *Probe
 	CPU   int
 	Regs  Regs
-	r     *Runtime
+
+	r      *Runtime
+	jumped bool // the hit came through a jump
 }
 
 // Call calls a function of the guest on the handler's CPU and returns its

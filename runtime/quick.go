@@ -10,6 +10,9 @@ func (r *Runtime) quick(cpu int, addr uint64) (handled bool, err error) {
 	if w, _ := s.wayBack(); w == WayNone {
 		return false, nil
 	}
+	if _, denied := r.unfetchable(s); denied {
+		return false, nil
+	}
 	return true, r.breakpoint(cpu, s)
 }
 

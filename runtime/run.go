@@ -28,7 +28,8 @@ func (r *Runtime) Memory() machine.Memory { return r.m }
 // Start has a CPU call f; Run carries it out. The stack pointer is what it was
 // when f has returned.
 func (r *Runtime) Start(cpu int, f Function, args ...uint64) error {
-	r.cpus[cpu].stack = r.m.CPU(cpu).Reg(r.file.SP)
+	c := &r.cpus[cpu]
+	c.stack, c.waiting = r.m.CPU(cpu).Reg(r.file.SP), waiting{}
 	return r.m.CPU(cpu).Call(f, args...)
 }
 
@@ -41,6 +42,9 @@ func (r *Runtime) Result(cpu int) uint64 { return r.m.CPU(cpu).Result() }
 // again; a *FaultError, *ReenterError or *StopError where a CPU cannot go on.
 func (r *Runtime) Run(ctx context.Context, budget int) error {
 	defer r.under(ctx)()
+	if err := r.resumeAll(); err != nil {
+		return err
+	}
 	for r.running() {
 		if err := r.mayRun(); err != nil {
 			return err
@@ -133,6 +137,9 @@ func (r *Runtime) Call(ctx context.Context, cpu int, f Function, args ...uint64)
 // it comes to the breakpoint at end, where that is not 0.
 func (r *Runtime) runAlone(cpu, budget int, end uint64) error {
 	c := r.m.CPU(cpu)
+	if err := r.resume(cpu); err != nil {
+		return err
+	}
 	for budget > 0 {
 		slice := min(budget, r.opt.Pass)
 		if err := r.mayRun(); err != nil {
@@ -173,13 +180,14 @@ func (r *Runtime) nest(cpu int) (restore func()) {
 	saved := r.file.NewState()
 	c.Save(saved)
 	control, wasRunning := &r.cpus[cpu], c.Running()
-	current, outer, running := control.current, control.outer, control.running
+	current, outer, running, left := control.current, control.outer, control.running, control.waiting
+	control.waiting = waiting{}
 	r.depth++
 	control.left = append(control.left, c.Reg(r.file.PC))
 	return func() {
 		r.depth--
 		control.left = control.left[:len(control.left)-1]
-		control.current, control.outer, control.running = current, outer, running
+		control.current, control.outer, control.running, control.waiting = current, outer, running, left
 		c.Restore(saved)
 		c.SetRunning(wasRunning)
 	}
@@ -223,6 +231,9 @@ func (r *Runtime) Step(cpu int, instructions int) error {
 		return r.failed
 	}
 	defer r.abandon()
+	if err := r.resume(cpu); err != nil {
+		return err
+	}
 	ev, err := r.m.CPU(cpu).Run(instructions)
 	if err != nil || ev.Kind == EventBudget {
 		return err
@@ -280,12 +291,16 @@ func (r *Runtime) foreign(cpu int, ev Event) error {
 		regs.SetReg(r.file.PC, ev.Addr)
 		return nil
 	}
+	if err := r.stopStepping(cpu); err != nil {
+		return err
+	}
+	ev = r.surface(cpu, ev)
 	for _, n := range r.notifiers {
 		if n(cpu, regs, ev) {
-			return nil
+			return r.resume(cpu)
 		}
 	}
-	return r.stop(cpu, ev)
+	return &StopError{CPU: cpu, Event: ev}
 }
 
 // trapsAt reports whether the instruction at addr traps on purpose.
@@ -300,19 +315,11 @@ func (r *Runtime) trapsAt(addr uint64) bool {
 	return false
 }
 
-// stop ends the run for what the runtime has no answer to. An address in a copy
-// becomes that of the original.
+// stop ends the run for what the runtime has no answer to, as it would be without
+// probes.
 func (r *Runtime) stop(cpu int, ev Event) error {
-	regs := r.m.CPU(cpu)
 	if err := r.stopStepping(cpu); err != nil {
 		return err
 	}
-	if s := r.slots.owner(ev.Addr); s != nil {
-		ev.Addr = r.originalOf(s, ev.Addr)
-		regs.SetReg(r.file.PC, ev.Addr)
-		if r.cpus[cpu].current.site == s {
-			r.leave(cpu)
-		}
-	}
-	return &StopError{CPU: cpu, Event: ev}
+	return &StopError{CPU: cpu, Event: r.surface(cpu, ev)}
 }

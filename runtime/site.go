@@ -92,6 +92,21 @@ func (p piece) holds(addr uint64) bool { return addr-p.addr < uint64(p.size) }
 // stop is the address of the breakpoint behind a copy.
 func (p piece) stop() uint64 { return p.addr + uint64(p.end) }
 
+// crosses reports whether the first n bytes of a site are in two pages. The text of a
+// program, unlike a kernel's, may be there in parts: a jump in the place of such
+// bytes would fault otherwise than they do.
+func (s *site) crosses(n int) bool { return s.addr/pageSize != (s.addr+uint64(n)-1)/pageSize }
+
+// unfetchable returns the page of the end of a site's instruction where the program
+// may not execute that, so that the instruction faults instead of being hit.
+func (r *Runtime) unfetchable(s *site) (page uint64, denied bool) {
+	if !s.crosses(int(s.inst.Len)) {
+		return 0, false
+	}
+	page = (s.inst.Next() - 1) &^ (pageSize - 1)
+	return page, r.m.Perm(page)&PermExec == 0
+}
+
 // enabled reports whether any of the probes wants to be hit.
 func (s *site) enabled() bool {
 	return !s.gone && slices.ContainsFunc(s.probes, func(p *Probe) bool { return p.enabled })

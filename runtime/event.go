@@ -1,0 +1,148 @@
+package runtime
+
+import "xol/decode"
+
+// copyPlace is where a CPU is in code that stands for an instruction of the program.
+type copyPlace struct {
+	site  *site
+	inst  decode.Inst
+	start uint64 // of its copy; of the original where it was interpreted
+}
+
+// placeOf returns the place of a program counter; ok is false where it is in no copy
+// and not among the moved instructions of a detour buffer.
+func (r *Runtime) placeOf(pc uint64) (p copyPlace, ok bool) {
+	s := r.slots.owner(pc)
+	switch {
+	case s == nil:
+		return p, false
+	case s.step.holds(pc):
+		return copyPlace{s, s.inst, s.step.addr}, true
+	case s.boosted.holds(pc):
+		return copyPlace{s, s.inst, s.boosted.addr}, true
+	}
+	b := s.jump.at(pc)
+	if b == nil || pc < b.moved {
+		return p, false
+	}
+	p = copyPlace{site: s}
+	at := s.addr
+	for _, step := range b.steps[:len(b.steps)-1] {
+		if start := b.moved + uint64(step.moved); pc >= start {
+			p.start, at = start, s.addr+uint64(step.original)
+		}
+	}
+	return p, r.isa.Decode(&p.inst, s.original[at-s.addr:], at) == nil
+}
+
+// calls reports whether an instruction raises an event on purpose, behind itself.
+func calls(inst *decode.Inst) bool {
+	return inst.Flow == decode.FlowSyscall || inst.Flow == decode.FlowTrap || inst.Flow == decode.FlowHalt
+}
+
+// original returns the address in the program that stands for pc when the CPU has an
+// event there: that of the instruction, or behind it.
+func (p *copyPlace) original(pc uint64, kind EventKind) uint64 {
+	if pc >= p.start+uint64(p.inst.Len) && (calls(&p.inst) || kind == EventStep) {
+		return p.inst.Next()
+	}
+	return p.inst.Addr
+}
+
+// waiting is what is left of a hit whose instruction has had an event that the host
+// was told of.
+type waiting struct {
+	site   *site // nil: nothing
+	behind bool  // only handlers behind the instruction
+	stack  uint64
+}
+
+// surface has a CPU show an event as it would without probes: at an original
+// address, with the registers of the program, and with no jump in the way when the
+// CPU goes on there. What is left of its hit waits until it does.
+func (r *Runtime) surface(cpu int, ev Event) Event {
+	regs := r.m.CPU(cpu)
+	p, ok := r.placeOf(regs.Reg(r.file.PC))
+	if !ok {
+		return ev
+	}
+	return r.surfaceAt(cpu, ev, &p)
+}
+
+func (r *Runtime) surfaceAt(cpu int, ev Event, p *copyPlace) Event {
+	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
+	pc := regs.Reg(r.file.PC)
+	at := p.original(pc, ev.Kind)
+	switch {
+	case at != p.inst.Addr:
+		r.isa.FixEvent(&p.inst, regs)
+	case pc > p.start:
+		r.rewind(cpu, p)
+	}
+	if ev.Addr = at; ev.Kind == EventBreakpoint {
+		ev.Addr = p.inst.Addr
+	}
+	if ev.Kind == EventRefused {
+		ev.Inst = p.inst
+	}
+	regs.SetReg(r.file.PC, at)
+	if s := p.site; p.inst.Addr == s.addr && c.current.status != Reenter {
+		behind := at != s.addr
+		if hit := c.current.site == s && c.current.status == HitSS; !behind || hit && s.hasPost() {
+			c.waiting = waiting{site: s, behind: behind, stack: regs.Reg(r.file.SP)}
+		}
+	}
+	if c.current.site == p.site {
+		r.leave(cpu)
+	}
+	r.uncover(at)
+	return ev
+}
+
+// uncover has the original text stand at addr, where a jump covers it.
+func (r *Runtime) uncover(addr uint64) {
+	for _, s := range r.covering(addr) {
+		if s.jump.stage != jumpNone {
+			r.toBreakpoint(s)
+			r.optimizer.considerOne(r, s)
+		}
+	}
+}
+
+// resume goes on with what an event has left of a CPU's hit. The handlers in front of
+// the instruction have run; the instruction is executed without them if the CPU is
+// still there. Those behind it run when the host, which answers the event, has left
+// the CPU there.
+func (r *Runtime) resume(cpu int) error {
+	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
+	if r.isa.JumpLen() > r.isa.Align() {
+		r.uncover(regs.Reg(r.file.PC)) // the host may have set it
+	}
+	w := c.waiting
+	if w.site == nil {
+		return nil
+	}
+	c.waiting = waiting{}
+	s := w.site
+	switch pc := regs.Reg(r.file.PC); {
+	case s.gone || !s.armed:
+	case pc == s.inst.Next() && s.hasPost():
+		r.enter(cpu, HitSSDone, s)
+		r.runPost(cpu, s)
+		r.leave(cpu)
+	case pc == s.addr && !w.behind && regs.Reg(r.file.SP) == w.stack:
+		r.cpus[cpu].current = hit{HitSS, s}
+		return r.executeHit(cpu, s, false)
+	}
+	return r.failed
+}
+
+// resumeAll is resume of every CPU.
+func (r *Runtime) resumeAll() error {
+	for cpu := range r.cpus {
+		if err := r.resume(cpu); err != nil {
+			return err
+		}
+	}
+	return nil
+}
