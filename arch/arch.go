@@ -86,6 +86,9 @@ type ISA interface {
 	// behind itself, put into registers of the address of its copy. It is called
 	// with the original.
 	FixEvent(inst *decode.Inst, r machine.Registers)
+	// FormsPointer returns the address that instruction i of f leaves in a
+	// register from constants alone, or that it loads from a fixed place.
+	FormsPointer(f *classify.Func, i int, mem optcheck.Memory) (addr uint64, ok bool)
 	// WatchUnit returns what the debug facility of the ISA's CPUs can do.
 	WatchUnit() machine.WatchUnit
 	// CheckWatch returns the rule that forbids w; nil where the facility can

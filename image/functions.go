@@ -51,6 +51,10 @@ type Function struct {
 	Addr, Size uint64
 	LocalEntry uint64 // ppc64 ELFv2: bytes from Addr to the local entry point
 	Source     Source
+	// Resolver says that the function is what a symbol of type STT_GNU_IFUNC
+	// stands for: it runs once, when the program is loaded, and returns the
+	// function that callers of the symbol will call.
+	Resolver bool
 }
 
 // End returns the address behind the function.
@@ -131,8 +135,19 @@ func (im *Image) cutBySymbols(c *cutter, t *symtab, e Extent) {
 		if im.machine == elf.EM_PPC64 {
 			p.local = localEntry(best.other)
 		}
+		p.resolver = t.anyIFunc(group[:n])
 		c.add(p)
 	}
+}
+
+// anyIFunc reports whether any symbol of a group is of type STT_GNU_IFUNC.
+func (t *symtab) anyIFunc(group []uint32) bool {
+	for _, i := range group {
+		if t.syms[i].typ() == elf.STT_GNU_IFUNC {
+			return true
+		}
+	}
+	return false
 }
 
 // localEntry returns the offset of a function's local entry point [64-bit
@@ -156,6 +171,7 @@ type piece struct {
 	local      uint64
 	source     Source
 	data       bool // not a function
+	resolver   bool
 }
 
 // cutter turns pieces of a range of text, added in the order of their
@@ -197,7 +213,7 @@ func (c *cutter) settle(limit uint64) {
 	if !p.data && end > p.addr {
 		c.w.fns = append(c.w.fns, Function{
 			Name: p.name, Section: c.w.im.text[c.text].Section, Addr: p.addr, Size: end - p.addr,
-			LocalEntry: p.local, Source: p.source,
+			LocalEntry: p.local, Source: p.source, Resolver: p.resolver,
 		})
 	}
 	c.pos = end

@@ -244,8 +244,10 @@ func userInfo(letter byte) byte {
 	switch letter | 0x20 {
 	case 'w', 'v':
 		bind = elf.STB_WEAK
-	case 't', 'i':
+	case 't':
 		typ = elf.STT_FUNC
+	case 'i':
+		typ = elf.STT_GNU_IFUNC
 	}
 	return byte(bind)<<4 | byte(typ)
 }
@@ -337,7 +339,7 @@ func (im *Image) enterDescriptors(t *symtab) error {
 	t.descriptors = make(map[uint32]uint64)
 	for i := range t.syms {
 		s := &t.syms[i]
-		if !s.in(opd, im) || s.typ() != elf.STT_FUNC && t.source == namesOfFile {
+		if !s.in(opd, im) || s.typ() != elf.STT_FUNC && s.typ() != elf.STT_GNU_IFUNC && t.source == namesOfFile {
 			continue // a linker script's symbol for the end of what stands before
 		}
 		if off := s.addr - opd.addr; off < uint64(len(data)) && off+8 <= uint64(len(data)) {
@@ -347,6 +349,10 @@ func (im *Image) enterDescriptors(t *symtab) error {
 	}
 	return nil
 }
+
+// CodeOf returns the code that a function pointer means: what it points at, or
+// what the descriptor there says (ppc64 ELFv1).
+func (im *Image) CodeOf(addr uint64) uint64 { return im.codeOf(addr) }
 
 // codeOf returns the code that a function pointer means: what it points at, or
 // what the descriptor there says.

@@ -213,3 +213,32 @@ func TestFileOffsets(t *testing.T) {
 		}
 	}
 }
+
+// TestResolversSayThatTheyAre looks for what is told of copy, in names.c, which
+// stands for its resolver.
+func TestResolversSayThatTheyAre(t *testing.T) {
+	for _, machine := range []string{"amd64", "arm64", "ppc64le", "ppc64"} {
+		file := " ../../image/testdata/elf/names." + machine + ".so"
+		for command, want := range map[string]string{
+			"explain" + file + " copy":                        "IFUNC: this is the resolver",
+			"explain" + file + " copy+0x8":                    "copy_plain, copy_wide",
+			"analyze" + file:                                  "callers call what it returns: copy_plain, copy_wide",
+			"analyze --insns --func copy" + file:              "callers call what it returns: copy_plain, copy_wide",
+			"analyze -o json --func copy" + file:              `"resolver":true,"implementations":["copy_plain","copy_wide"]`,
+			"analyze -o jsonl --func copy" + file:             `"resolver":true,"implementations":["copy_plain","copy_wide"]`,
+			"analyze -o csv --func copy" + file:               ",true,copy_plain; copy_wide,",
+			"analyze --insns -o jsonl --func copy" + file:     `"resolver":true`,
+			"analyze --insns -o csv --func copy" + file:       ",true\n",
+			"explain -o json" + file + " copy":                `"sym": "copy_wide"`,
+			"analyze -o jsonl --func copy_plain" + file:       `"resolver":false}`,
+			"analyze --insns -o csv --func copy_plain" + file: ",\n",
+		} {
+			if inv := xol(command, ""); !strings.Contains(strings.Join(strings.Fields(inv.stdout), " "), strings.TrimSpace(want)) {
+				t.Errorf("%s: no %q in\n%s%s", command, want, inv.stdout, inv.stderr)
+			}
+		}
+		if inv := xol("explain"+file+" copy_plain", ""); strings.Contains(inv.stdout, "IFUNC") {
+			t.Errorf("%s", inv)
+		}
+	}
+}

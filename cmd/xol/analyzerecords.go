@@ -54,6 +54,8 @@ func (l *insnRecords) fields(r *records, path string, f *image.Function, offset 
 	hazardField(r, v)
 	r.only(v.MovedTo != 0)
 	r.addr("moved_to", v.MovedTo)
+	r.only(f.Resolver)
+	r.flag("resolver", f.Resolver)
 	r.end()
 }
 
@@ -92,7 +94,7 @@ func (l *functionRecords) array(s string) {
 func (l *functionRecords) begin(file *analyzedFile) {
 	if l.stream == nil {
 		l.stream = newStream(l.w, l.format, "", "", func(r *records) {
-			l.fields(r, "", new(analyze.Result), new(analyze.Summary))
+			l.fields(r, "", new(analyze.Result), new(analyze.Summary), nil)
 		})
 	} else {
 		l.array(",\n")
@@ -119,11 +121,11 @@ func (f *analyzedFile) fields(r *records) {
 func (l *functionRecords) encode(file *analyzedFile, res *analyze.Result, s *analyze.Summary) []byte {
 	const size = 320 // bytes, about
 	r := records{format: l.format, buf: make([]byte, 0, size)}
-	l.fields(&r, file.path, res, s)
+	l.fields(&r, file.path, res, s, file.ifunc(res))
 	return r.buf
 }
 
-func (l *functionRecords) fields(r *records, path string, res *analyze.Result, s *analyze.Summary) {
+func (l *functionRecords) fields(r *records, path string, res *analyze.Result, s *analyze.Summary, resolver *ifunc) {
 	r.begin()
 	r.str("kind", "function")
 	r.str("file", path)
@@ -133,6 +135,9 @@ func (l *functionRecords) fields(r *records, path string, res *analyze.Result, s
 	summaryFields(r, s)
 	reasonsField(r, "reasons", s.Reasons)
 	reasonsField(r, "opt_reasons", s.JumpReasons)
+	r.flag("resolver", resolver != nil)
+	r.only(resolver != nil)
+	r.strs("implementations", resolver.names())
 	r.only(res.Err != nil)
 	r.str("error", errorText(res.Err))
 	r.end()

@@ -108,7 +108,15 @@ func functionCells(t *table, file *analyzedFile, res *analyze.Result, s *analyze
 	} else {
 		reasonCells(t, s.Reasons)
 	}
+	ifuncCell(t, file, res)
 	t.end()
+}
+
+// ifuncCell says of a resolver that it is one.
+func ifuncCell(t *table, file *analyzedFile, res *analyze.Result) {
+	if i := file.ifunc(res); i != nil {
+		t.left(0, i.String(), yellow)
+	}
 }
 
 // reasonCells adds the most frequent reasons to refuse a probe.
@@ -147,6 +155,9 @@ func insnCells(t *table, file *analyzedFile, res *analyze.Result, offset uint64,
 		t.left(0, jump.rule.ID+": "+jump.reason, dim)
 	} else {
 		reasonCell(t, v)
+	}
+	if i == 0 {
+		ifuncCell(t, file, res)
 	}
 	t.end()
 }

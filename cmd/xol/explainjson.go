@@ -27,6 +27,7 @@ type (
 		Missing  string       `json:"missing,omitempty"` // of a kernel: what its file does not tell
 		Inst     *instJSON    `json:"inst,omitempty"`    // the one that holds the address
 		Inside   uint64       `json:"inside"`            // bytes from its start to the address
+		IFunc    *ifunc       `json:"ifunc,omitempty"`   // the function is its resolver
 		Around   []instJSON   `json:"around"`
 		Profiles []answerJSON `json:"profiles"`
 		Region   *regionJSON  `json:"region,omitempty"`
@@ -121,6 +122,7 @@ func (e *explanation) writeJSON(w io.Writer, context int) error {
 		File: a.file.path, Arch: a.file.ISA.Name(), Kind: a.file.Image.Kind().String(),
 		Place: e.place, Addr: address(e.addr), Offset: a.file.offset(e.addr), Sym: f.Name, Off: e.addr - f.Addr, Source: e.source(),
 		Function: functionJSON{f.Name, address(f.Addr), f.Size, len(a.result.Insts)},
+		IFunc:    a.file.ifunc(a.result),
 		Notes:    e.notes(textNotes[:], e.addr, e.addr+1),
 		Missing:  a.file.Missing.String(),
 	}

@@ -60,6 +60,12 @@ func (e *explanation) header(t *table) {
 		t.paint(fmt.Sprintf("not known of this kernel: %v", m), yellow)
 		t.end()
 	}
+	if i := a.file.ifunc(a.result); i != nil {
+		for _, line := range wrap(i.String(), screenWidth) {
+			t.paint(line, yellow)
+			t.end()
+		}
+	}
 	if len(e.also) > 0 {
 		t.paint(fmt.Sprintf("%s also means %s; an address says which", e.place, joinAddrs(e.also)), yellow)
 		t.end()

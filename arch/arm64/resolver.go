@@ -1,0 +1,38 @@
+package arm64
+
+import (
+	"xol/classify"
+	"xol/decode"
+	"xol/optcheck"
+)
+
+// FormsPointer returns the address that instruction i of f leaves in a register
+// from constants alone: that of adr, of add after adrp, or the pointer at a
+// fixed place, as in the global offset table. What adrp itself leaves is only a
+// part of one.
+func (ISA) FormsPointer(f *classify.Func, i int, mem optcheck.Memory) (addr uint64, ok bool) {
+	inst := &f.Insts[i]
+	switch {
+	case inst.Flow != decode.FlowNone || inst.Has(decode.Invalid):
+		return 0, false
+	case OpOf(inst) == OpADR:
+		return inst.Target, true
+	case inst.PCRel.Kind == decode.PCRelMemory && literalWidth(inst) == 8:
+		return mem.Pointer(inst.Target)
+	}
+	word := WordOf(inst)
+	if shapeOf(word) == shapeAddImmediate && is64(word) && fieldRn(inst) != zeroOrSP {
+		w, k := newWindow(f.Insts, i)
+		v := plus(w.value(fieldRn(inst), k, maxDepth), addImmediate(word), true)
+		return v.addr, v.kind == valueConstant
+	}
+	a, ok := transferOf(inst)
+	if !ok || a.store || a.vector || a.writeback || a.width != 8 || a.index != noRegister || a.base == zeroOrSP {
+		return 0, false
+	}
+	w, k := newWindow(f.Insts, i)
+	if v := w.value(a.base, k, maxDepth); v.kind == valueConstant {
+		return mem.Pointer(v.addr + uint64(a.offset))
+	}
+	return 0, false
+}
