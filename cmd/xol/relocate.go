@@ -112,6 +112,7 @@ type moved struct {
 	exec     string
 	notes    []string
 	text     []string
+	clobbers []string // names of registers
 	err      error
 	rule     string // of a refusal
 }
@@ -390,14 +391,18 @@ func (m *mover) move(j job, form string) (res moved) {
 	case errors.As(res.err, &refused) && res.exec == classify.ExecEmulate.String():
 		res.err = nil // what has no moved form is emulated
 		res.notes = []string{refused.Rule.ID + ": " + refused.Rule.Reason}
-	case errors.As(res.err, &refused):
-		res.err, res.rule = errors.New(refused.Rule.Reason), refused.Rule.ID
-	case res.err == nil:
+	case res.err != nil:
+		var rule *classify.Rule
+		if rule, res.err = m.refusal(res.err, opt); rule != nil {
+			res.rule = rule.ID
+		}
+	default:
 		if rest := m.unused(j, form); rest != "" {
 			res.notes = append(res.notes, rest)
 		}
 		res.notes = append(res.notes, m.notes()...)
 		res.text = m.disassemble(res.code, j.to)
+		res.clobbers = m.clobbered(res.code, j.to)
 	}
 	return res
 }

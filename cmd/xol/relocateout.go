@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"strings"
 )
 
 // movedWriter prints results.
@@ -46,6 +47,7 @@ func (m *movedRecords) fields(r *records, res *moved) {
 	r.str("rule", res.rule)
 	r.only(res.err == nil)
 	r.str("form", res.form)
+	r.strs("clobbers", res.clobbers)
 	r.end()
 }
 
@@ -73,6 +75,10 @@ func (m *movedTable) write(res *moved) error {
 	}
 	for _, text := range res.text {
 		t.left(0, "    "+text, plain)
+		t.end()
+	}
+	if len(res.clobbers) > 0 {
+		t.left(0, "  clobbers: "+strings.Join(res.clobbers, ", "), yellow)
 		t.end()
 	}
 	for _, note := range res.notes {
