@@ -4,6 +4,7 @@
 package analyze
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"sync"
@@ -183,12 +184,51 @@ func (a *Analysis) Judge(f image.Function) *Result {
 	return r
 }
 
-// read fills r with the text of f, in the memory that r has.
-func (a *Analysis) read(r *Result, f image.Function) bool {
+// JudgeText judges a function as Judge does, whose text is code and not the file's:
+// somebody has changed it in memory. Who lands where in it is not known then, so that
+// a jump may replace a single instruction only.
+func (a *Analysis) JudgeText(f image.Function, code []byte) *Result {
+	r := a.Judge(f)
+	if r.Err != nil || bytes.Equal(r.Code, code) {
+		return r
+	}
+	file := r.Code
+	r.start(f)
+	r.Code = code
+	if !a.wantsSurvey() {
+		a.judge(r, nil)
+		return r
+	}
+	whole, err := a.surveyed(context.Background())
+	if r.Err = err; err != nil {
+		return r
+	}
+	changed := *whole
+	changed.data = place.NewIndex(unchanged(whole.data.Touching(nil, f.Addr, f.End()), f.Addr, file, code))
+	changed.unresolved = map[uint64][]optcheck.Unresolved{f.Addr: {{Addr: f.Addr, What: "the text is not the file's"}}}
+	a.judge(r, &changed)
+	return r
+}
+
+// unchanged returns the marks of bytes that are the same in two texts at addr.
+func unchanged(marks place.Marks, addr uint64, a, b []byte) place.Marks {
+	return slices.DeleteFunc(marks, func(m place.Mark) bool {
+		lo, hi := max(m.Addr, addr)-addr, min(m.End()-addr, uint64(len(a)), uint64(len(b)))
+		return lo > hi || !bytes.Equal(a[lo:hi], b[lo:hi])
+	})
+}
+
+// start makes r the result of f, in the memory that r has.
+func (r *Result) start(f image.Function) {
 	r.Function, r.Padding = f, 0
 	r.Name, r.Addr = f.Name, f.Addr
 	r.Insts, r.Verdicts, r.Marks = r.Insts[:0], r.Verdicts[:0], r.Marks[:0]
 	r.Optimize, r.Unresolved = r.Optimize[:0], nil
+}
+
+// read fills r with the text of f.
+func (a *Analysis) read(r *Result, f image.Function) bool {
+	r.start(f)
 	r.Code, r.Err = a.Image.Code(r.Code[:0], f.Addr, f.Size)
 	if r.Err != nil {
 		r.Code = r.Code[:0]

@@ -240,9 +240,7 @@ func (m *Machine) Guard(data machine.Range, on bool) error {
 	err := each(data.Lo, data.Hi-data.Lo, func(at, _ uint64) error {
 		p := m.memory.at(at)
 		switch {
-		case p == nil && on:
-			return unmapped(at)
-		case p == nil:
+		case p == nil: // nothing can be stored there
 		case !on:
 			p.guards = max(p.guards-1, 0) // it may be another page now
 		default:

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"xol/classify"
+	"xol/machine"
 	"xol/optcheck"
 	"xol/patch"
 )
@@ -15,8 +16,9 @@ var ruleInEntry = classify.Rule{ID: "runtime/entry-site", Errno: classify.EILSEQ
 // entries are the patchable function entries of an image. Probes there need no
 // breakpoint: the site becomes a call.
 type entries struct {
-	sites []uint64 // sorted
-	stub  piece    // what the sites call; its size is 0 where there is none yet
+	sites []uint64       // sorted
+	texts []machine.Part // what they were made in memory
+	stub  piece          // what the sites call; its size is 0 where there is none yet
 }
 
 // prepareEntries makes what compilers left at the entries of an image's functions
@@ -38,6 +40,7 @@ func (r *Runtime) prepareEntries(im *Image) error {
 		if err := r.m.Write(addr-lead, ready); err != nil {
 			return err
 		}
+		im.entries.texts = append(im.entries.texts, machine.Part{Addr: addr - lead, Code: ready})
 		im.entries.sites = append(im.entries.sites, addr)
 	}
 	return nil

@@ -143,7 +143,7 @@ func (r *Runtime) breakpoint(cpu int, s *site) error {
 		r.leave(cpu)
 		return nil
 	}
-	return r.executeHit(cpu, s, false)
+	return r.executePresent(cpu, s, false)
 }
 
 // context returns what the handlers of a hit are called with. The registers are
@@ -180,7 +180,7 @@ func (r *Runtime) miss(cpu int, s *site, jump bool) {
 func (r *Runtime) runPre(c *Context, s *site) (redirected bool) {
 	running := &r.cpus[c.CPU].running
 	for _, p := range s.probes {
-		if !p.enabled || p.site != s || c.inDetour(s) && p.needsBreakpoint() {
+		if !p.enabled || !p.at(s) || c.inDetour(s) && p.needsBreakpoint() {
 			continue
 		}
 		if p.Counter {
@@ -224,9 +224,15 @@ func (r *Runtime) executeHit(cpu int, s *site, again bool) error {
 	} else {
 		r.enter(cpu, HitSS, s)
 	}
+	return r.executeCopy(cpu, s)
+}
+
+// executeCopy has the copy that an exception follows executed.
+func (r *Runtime) executeCopy(cpu int, s *site) error {
 	if s.step.size == 0 {
 		return r.interpret(cpu, s)
 	}
+	regs := r.m.CPU(cpu)
 	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: r.cpus[cpu].current.status, Way: WayStep})
 	if s.several {
 		regs.SaveCore(*r.cpus[cpu].inFront())
@@ -280,7 +286,7 @@ func (r *Runtime) complete(cpu int) error {
 	if s.scratch != noScratch {
 		regs.SetReg(s.scratch, r.file.Word(*c.inFront(), s.scratch))
 	}
-	if s.boost == boostUnknown && len(s.probes) > 0 && !s.gone {
+	if s.boost == boostUnknown && len(s.probes) > 0 && !s.gone && !s.closed {
 		r.prepareBoost(s)
 	}
 	if c.current.status == HitSS && s.hasPost() {
@@ -303,7 +309,7 @@ func (r *Runtime) runPost(cpu int, s *site) {
 func (r *Runtime) runPostHandlers(c *Context, s *site) {
 	running := &r.cpus[c.CPU].running
 	for _, p := range s.probes {
-		if p.enabled && p.PostHandler != nil && p.site == s {
+		if p.enabled && p.PostHandler != nil && p.at(s) {
 			c.Probe, *running = p, p
 			p.PostHandler(c)
 			*running = nil

@@ -33,7 +33,7 @@ type Machine interface {
 	// ReadText copies what CPUs execute at addr into dst: memory with its patches.
 	ReadText(dst []byte, addr uint64) error
 	// Guard has f of OnStore called for stores that change something in a range, or
-	// no longer: as often as it was guarded. There has to be memory.
+	// no longer: as often as it was guarded. What is not there is left out.
 	Guard(data Range, on bool) error
 	// OnStore has f called when a program, or the host by Write, has stored to what
 	// is guarded, before any CPU executes another instruction. The CPUs may be used as

@@ -213,8 +213,8 @@ func (r *Runtime) toBreakpoint(s *site) {
 		r.hurry(s)
 	case jumpOptimizing:
 		breakpoint := r.isa.Breakpoint(r.opt.Kernel) // the jump may stand already
-		_ = r.m.Write(s.addr, breakpoint)
-		_ = r.m.Write(s.addr+uint64(len(breakpoint)), s.original[len(breakpoint):])
+		_ = r.m.Patch(s.addr, breakpoint)
+		_ = r.m.Patch(s.addr+uint64(len(breakpoint)), s.original[len(breakpoint):])
 		s.jump.hits = patch.HitSlot
 	}
 	s.jump.stage, s.jump.plan = jumpNone, nil

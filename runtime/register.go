@@ -43,6 +43,9 @@ func (r *Runtime) Register(p *Probe) error {
 func (r *Runtime) siteFor(p *Probe, im *Image, addr uint64) (*site, error) {
 	addr, entry := r.placeEntry(p, im, addr)
 	if s := r.sites[addr]; s != nil {
+		if s.lost != nil {
+			return nil, refuse(p, addr, s.lost.Rule, s.lost.Err)
+		}
 		return s, nil
 	}
 	prepare := r.newSite
@@ -51,7 +54,11 @@ func (r *Runtime) siteFor(p *Probe, im *Image, addr uint64) (*site, error) {
 	}
 	s, err := prepare(p, im, addr)
 	if err == nil {
-		r.sites[addr] = s
+		s.origin = new(origin)
+		if putErr := r.put(s); putErr != nil {
+			r.retire(s)
+			return nil, refuse(p, addr, &ruleNotText, putErr)
+		}
 	}
 	return s, err
 }
@@ -90,8 +97,8 @@ func (r *Runtime) Unregister(p *Probe) error {
 		r.gone = deleteFrom(r.gone, s)
 		return nil
 	}
-	delete(r.sites, s.addr)
 	err := r.disarm(s)
+	r.displace(s)
 	r.retire(s)
 	return err
 }
@@ -192,7 +199,7 @@ func (r *Runtime) newSite(p *Probe, im *Image, addr uint64) (*site, error) {
 	if r.insideEntry(im, addr) {
 		return nil, refuse(p, addr, &ruleInEntry, nil)
 	}
-	res, ok := im.judge(addr)
+	res, ok := r.judge(im, addr)
 	if !ok {
 		return nil, refuse(p, addr, &ruleNotText, nil)
 	}
@@ -215,7 +222,7 @@ func (r *Runtime) newSite(p *Probe, im *Image, addr uint64) (*site, error) {
 	}
 	n := max(int(s.inst.Len), int(s.region.Region))
 	s.original = make([]byte, n)
-	if err := r.readOriginal(s.original, addr); err != nil {
+	if err := r.m.Read(s.original, addr); err != nil {
 		return nil, refuse(p, addr, &ruleNotText, err)
 	}
 	if err := r.prepareStep(s); err != nil {
@@ -290,34 +297,15 @@ func (r *Runtime) refusePreparation(p *Probe, s *site, err error) error {
 	return refuse(p, s.addr, &ruleNoRoom, err)
 }
 
-// decodeAt decodes the instruction at addr as it is without probes.
+// decodeAt decodes the instruction at addr.
 func (r *Runtime) decodeAt(inst *decode.Inst, addr uint64) error {
 	var code [decode.MaxLen]byte
 	for n := len(code); n > 0; n-- {
-		if r.readOriginal(code[:n], addr) == nil {
+		if r.m.Read(code[:n], addr) == nil {
 			return r.isa.Decode(inst, code[:n], addr)
 		}
 	}
 	return errNoExecution
-}
-
-// readOriginal reads text as it is without probes.
-func (r *Runtime) readOriginal(dst []byte, addr uint64) error {
-	if err := r.m.Read(dst, addr); err != nil {
-		return err
-	}
-	for at := addr - min(addr, decode.MaxLen*2); at < addr+uint64(len(dst)); at++ {
-		s := r.sites[at]
-		if s == nil || !s.armed {
-			continue
-		}
-		for i, b := range s.original {
-			if to := at + uint64(i) - addr; to < uint64(len(dst)) {
-				dst[to] = b
-			}
-		}
-	}
-	return nil
 }
 
 // settle arms or disarms the site as its probes and the global switch have it,
@@ -326,7 +314,7 @@ func (r *Runtime) settle(s *site) error {
 	if s.gone {
 		return nil
 	}
-	want := r.armed && s.enabled()
+	want := r.armed && s.enabled() && s.lost == nil
 	if want != s.armed {
 		if !want {
 			return r.disarm(s)
@@ -387,7 +375,7 @@ func (r *Runtime) execute(s *site, op patch.Operation) error {
 func (r *Runtime) carryOut(s *site, step *patch.Step) error {
 	switch step.Kind {
 	case patch.Write:
-		return r.m.Write(step.Addr, step.New)
+		return r.m.Patch(step.Addr, step.New)
 	case patch.Redirect:
 		s.jump.hits = step.Hits
 	}
@@ -414,7 +402,7 @@ func (r *Runtime) forget(s *site) {
 	for _, p := range s.probes {
 		p.gone, p.enabled = true, false
 	}
-	delete(r.sites, s.addr)
+	r.displace(s)
 	r.gone = append(r.gone, s)
 	r.retire(s)
 }

@@ -189,7 +189,7 @@ func (p *ReturnProbe) take(cpus int) *instance {
 // starts at addr that may be replaced: the landing pad, and what leads from the
 // global entry point to the local one, stay.
 func (r *Runtime) entryOf(im *Image, addr uint64) (uint64, bool) {
-	res, ok := im.judge(addr)
+	res, ok := r.judge(im, addr)
 	if !ok {
 		return 0, false
 	}

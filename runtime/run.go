@@ -280,6 +280,9 @@ func (r *Runtime) trapped(cpu int, ev Event) error {
 	if s := r.sites[ev.Addr]; s != nil && s.armed {
 		return r.breakpoint(cpu, s)
 	}
+	if s := r.slots.owner(ev.Addr); s != nil && s.closed {
+		return r.comeBack(cpu, s, ev.Addr)
+	}
 	return r.foreign(cpu, ev)
 }
 

@@ -118,6 +118,7 @@ func New(m Machine, isa arch.ISA, opt Options) (*Runtime, error) {
 	}
 	r.optimizer.on, r.optimizer.due = !opt.NoOptimize, opt.Pass
 	m.OnBreakpoint(r.quick)
+	m.OnStore(r.stored)
 	r.fields = make([]*detour.Field, len(r.file.Registers))
 	frame := isa.PtRegs()
 	for i := range frame.Fields {
@@ -145,7 +146,8 @@ type Image struct {
 	bias     uint64           // what addresses are above those in the file
 	rules    classify.Profile // that decide where probes may be
 
-	judged *analyze.Result // of the function that was asked about last
+	judged    *analyze.Result // the function that was asked about last
+	functions map[uint64]*function
 }
 
 // Load makes the text of a file, which the caller has put into the machine's
@@ -164,7 +166,7 @@ func (r *Runtime) LoadAt(name string, img *image.Image, bias uint64) (*Image, er
 	if a.ISA.Name() != r.isa.Name() {
 		return nil, fmt.Errorf("runtime: %s is for %s, the machine is %s", name, a.ISA.Name(), r.isa.Name())
 	}
-	im := &Image{Name: name, analysis: a, bias: bias, rules: a.Profile}
+	im := &Image{Name: name, analysis: a, bias: bias, rules: a.Profile, functions: map[uint64]*function{}}
 	for _, t := range img.Text() {
 		t.Addr += bias
 		im.text = append(im.text, t)
@@ -214,7 +216,7 @@ func (r *Runtime) Unload(im *Image) error {
 	}
 	r.images = deleteFrom(r.images, im)
 	r.retireEntries(im)
-	return nil
+	return r.forgetJudged(im)
 }
 
 var errUnloaded = errors.New("runtime: the image is unloaded already")
@@ -229,20 +231,6 @@ func (r *Runtime) imageAt(addr uint64) *Image {
 		}
 	}
 	return nil
-}
-
-// judge returns the judged function that holds addr, as it stands in the file.
-func (im *Image) judge(addr uint64) (*analyze.Result, bool) {
-	addr -= im.bias
-	if j := im.judged; j != nil && addr-j.Addr < uint64(len(j.Code)) {
-		return j, true
-	}
-	f, ok := im.analysis.FunctionAt(addr)
-	if !ok {
-		return nil, false
-	}
-	im.judged = im.analysis.Judge(f)
-	return im.judged, im.judged.Err == nil
 }
 
 func deleteFrom[T comparable](list []T, item T) []T {

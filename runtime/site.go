@@ -26,9 +26,19 @@ type site struct {
 	several  bool // the copy accesses memory behind other instructions
 	entry    bool // a patchable entry, which becomes a call
 	scratch  int  // register through which the copy addresses memory, or noScratch
+	function *function
+	origin   *origin        // of the site, and of those that have taken its place
+	lost     *RegisterError // why there is nothing in the text; nil where there may be
+	closed   bool           // the text has changed: what CPUs execute of it is not what they should
 
 	jump jumpState
 }
+
+// origin tells sites apart that come one after the other at the same place.
+type origin struct{ _ byte }
+
+// at reports whether a probe is at the site, or at one that has taken its place.
+func (p *Probe) at(s *site) bool { return p.site != nil && p.site.origin == s.origin }
 
 // boost is the tristate of the paper.
 type boost int8
@@ -154,6 +164,16 @@ func (p *Probe) Boosted() bool { return p.site != nil && p.site.boost == boostRe
 
 // Enabled reports whether the probe is registered and enabled.
 func (p *Probe) Enabled() bool { return p.enabled }
+
+// Lost returns why a registered probe is not in the program, as a *RegisterError:
+// the text has changed, so that there must not be one. When it changes again the
+// probe may come back. nil where the probe is not lost.
+func (p *Probe) Lost() error {
+	if p.site == nil || p.site.lost == nil {
+		return nil
+	}
+	return p.site.lost
+}
 
 // Gone reports whether the text of the probe has been unloaded.
 func (p *Probe) Gone() bool { return p.gone }

@@ -31,14 +31,10 @@ func (p *Process) Fork(m Machine) (*Process, error) {
 // own reports whether pc is in a copy or a stub.
 func (r *Runtime) own(pc uint64) bool { return r.slots.owner(pc) != nil || r.stubs.holds(pc) }
 
-// clean takes from a copy of the memory what the runtime has put there.
+// clean takes from a copy of the memory what the runtime has put there. There are no
+// patches in a copy.
 func (r *Runtime) clean(m Machine) error {
 	var errs []error
-	for _, s := range r.sites {
-		if s.armed && !s.internal {
-			errs = append(errs, m.Write(s.addr, s.original))
-		}
-	}
 	for _, c := range r.slots.chunks {
 		errs = append(errs, m.Unmap(c.addr, chunkSize))
 	}
