@@ -176,7 +176,7 @@ func (l *lab) probeAll(function string) map[uint64]*runtime.Probe {
 	start, size, err := l.program.Symbol(function)
 	l.must(err)
 	code := make([]byte, size)
-	l.must(l.m.Read(code, start))
+	l.must(l.m.ReadText(code, start))
 	probes := map[uint64]*runtime.Probe{}
 	for _, inst := range decode.Sweep(l.isa, nil, code, start) {
 		p := &runtime.Probe{Addr: inst.Addr}

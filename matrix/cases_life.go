@@ -117,11 +117,11 @@ func unregisterInCopy(l *lab) {
 		l.settle()
 		equal(l, "copies that wait for their end", l.r.Stats().Pending > 0, true)
 		code, later := make([]byte, 8-l.pc()%8), make([]byte, 8-l.pc()%8)
-		l.must(l.m.Read(code, l.pc()))
+		l.must(l.m.ReadText(code, l.pc()))
 		others := []*runtime.Probe{{Addr: l.at("leaf", "subject").addr}, {Addr: s.addr}, {Addr: l.at("second", "subject").addr}}
 		l.must(l.r.RegisterAll(others))
 		l.settle()
-		l.must(l.m.Read(later, l.pc()))
+		l.must(l.m.ReadText(later, l.pc()))
 		equal(l, "the code in front of the CPU", fmt.Sprintf("%x", later), fmt.Sprintf("%x", code))
 		v, err := l.r.Call(l.ctx, 1, l.function("leaf"), 5)
 		l.must(err)
@@ -166,7 +166,7 @@ func unregisterByInterrupt(l *lab) {
 	l.eachInCopy(func(p *runtime.Probe) {
 		code, later := make([]byte, 8-l.pc()%8), make([]byte, 8-l.pc()%8)
 		at := l.pc()
-		l.must(l.m.Read(code, at))
+		l.must(l.m.ReadText(code, at))
 		other := &runtime.Probe{}
 		q := l.register(l.at("second", "subject"), &runtime.Probe{PreHandler: func(*runtime.Context) bool {
 			l.unregister(p)
@@ -183,7 +183,7 @@ func unregisterByInterrupt(l *lab) {
 			l.register(s, other)
 			l.settle()
 		}
-		l.must(l.m.Read(later, at))
+		l.must(l.m.ReadText(later, at))
 		equal(l, "the code in front of the CPU", fmt.Sprintf("%x", later), fmt.Sprintf("%x", code))
 		l.unregister(q)
 		l.unregister(other)

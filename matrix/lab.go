@@ -254,7 +254,7 @@ func (l *lab) ready(function string, args ...uint64) {
 // text returns bytes of the program as they are now.
 func (l *lab) text(s spot) string {
 	code := make([]byte, 8)
-	l.must(l.m.Read(code, s.addr))
+	l.must(l.m.ReadText(code, s.addr))
 	return fmt.Sprintf("%x", code)
 }
 

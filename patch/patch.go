@@ -167,4 +167,9 @@ type Patcher interface {
 	PlanPatch(op Operation, s *Site) (*Plan, error)
 	// Breakpoint returns the breakpoint's bytes.
 	Breakpoint(kernel bool) []byte
+	// Traps returns bytes that trap where an instruction starts with them, whatever
+	// follows and in every mode, the breakpoint first. A jump whose bytes are such
+	// where the instructions start that it has replaced catches who lands there. nil
+	// where jumps replace one instruction only, inside which no other starts.
+	Traps() []byte
 }

@@ -26,11 +26,11 @@ const snippetText = 0x40_0000 // where the first one is
 // a runtime.
 type snippets struct {
 	*runtime.Runtime
-	t     *testing.T
-	isa   arch.ISA
-	m     *guest.Machine
-	image *runtime.Image
-	at    map[string]uint64 // where functions are
+	t   *testing.T
+	isa arch.ISA
+	m   *guest.Machine
+	img *image.Image
+	at  map[string]uint64 // where functions are
 }
 
 // textOf returns the bytes of code in memory.
@@ -73,12 +73,12 @@ func openSnippets(t *testing.T, isa string, functions []snippet, machine guest.O
 	if p.Runtime, err = runtime.New(p.m, p.isa, opt); err != nil {
 		t.Fatal(err)
 	}
-	img, err := image.Open(bytes.NewReader(file), int64(len(file)), image.Options{})
+	p.img, err = image.Open(bytes.NewReader(file), int64(len(file)), image.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = img.Close() })
-	if p.image, err = p.Load("snippets", img); err != nil {
+	t.Cleanup(func() { _ = p.img.Close() })
+	if _, err = p.Load("snippets", p.img); err != nil {
 		t.Fatal(err)
 	}
 	return p

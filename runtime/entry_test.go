@@ -276,7 +276,7 @@ func (p *program) siteTexts(t *testing.T, sites []uint64) string {
 	var b strings.Builder
 	for _, site := range sites {
 		var text [8]byte
-		if err := p.m.Read(text[:], site-4); err != nil {
+		if err := p.m.ReadText(text[:], site-4); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(&b, "%x ", text)

@@ -148,7 +148,7 @@ func (d *drill) sites() []uint64 { return slices.Compact(slices.Sorted(slices.Va
 func (d *drill) text(t *testing.T, addr uint64, n int) []byte {
 	t.Helper()
 	code := make([]byte, n)
-	if err := d.m.Read(code, addr); err != nil {
+	if err := d.m.ReadText(code, addr); err != nil {
 		t.Fatal(err)
 	}
 	return code

@@ -574,7 +574,7 @@ func (x *execution) step(t *testing.T, p *program, c *guest.CPU) {
 func (p *program) repeated(t *testing.T, addr uint64) bool {
 	t.Helper()
 	var code [3]byte
-	if err := p.m.Read(code[:], addr); err != nil {
+	if err := p.m.ReadText(code[:], addr); err != nil {
 		t.Fatal(err)
 	}
 	rep, op := code[0]&^1 == 0xf2, code[1]

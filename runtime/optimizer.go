@@ -154,7 +154,7 @@ func (r *Runtime) patchSite(s *site) *patch.Site {
 	d := s.jump.detour
 	return &patch.Site{
 		Addr: s.addr, Original: s.original, Kernel: r.opt.Kernel,
-		Detour: machine.Range{Lo: d.addr, Hi: d.addr + uint64(d.size)},
+		Detour: machine.Range{Lo: d.entry, Hi: d.addr + uint64(d.size)},
 	}
 }
 
@@ -248,17 +248,26 @@ func (r *Runtime) makeDetour(s *site) error {
 	if err := r.isa.PlanDetour(&plan, insts, opt); err != nil {
 		return err
 	}
-	p, _, err := r.fill(s, plan.Max, func(dst []byte, at uint64) (int, error) {
+	encode := func(dst []byte, at uint64) (int, error) {
 		n, err := r.isa.EncodeDetour(dst, &plan, at)
 		if err == nil && several(&plan) {
 			err = errImprecise
 		}
 		return n, err
-	})
+	}
+	b := buffer{}
+	var err error
+	if inside := r.startsInside(s, insts); len(inside) > 0 {
+		b.piece, b.entry, err = r.fillTrapping(s, inside, plan.Max, encode)
+	} else {
+		b.piece, _, err = r.fill(s, plan.Max, encode)
+		b.entry = b.addr
+	}
 	if err != nil {
 		return err
 	}
-	s.jump.detour = buffer{piece: p, moved: p.addr + uint64(plan.Parts.Moved), steps: movedSteps(&plan)}
+	b.moved, b.steps = b.entry+uint64(plan.Parts.Moved), movedSteps(&plan)
+	s.jump.detour = b
 	return nil
 }
 

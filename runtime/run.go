@@ -258,6 +258,10 @@ func (r *Runtime) handle(cpu int, ev Event) (returned bool, err error) {
 		if c.stepping {
 			return false, r.stepped(cpu)
 		}
+	case EventUndefined:
+		if r.landed(cpu, ev.Addr) {
+			return false, nil
+		}
 	case EventFault:
 		return false, r.fault(cpu, ev)
 	case EventWatch:
@@ -282,6 +286,9 @@ func (r *Runtime) trapped(cpu int, ev Event) error {
 	}
 	if s := r.slots.owner(ev.Addr); s != nil && s.closed {
 		return r.comeBack(cpu, s, ev.Addr)
+	}
+	if r.landed(cpu, ev.Addr) {
+		return nil
 	}
 	return r.foreign(cpu, ev)
 }

@@ -64,6 +64,7 @@ type jumpState struct {
 // buffer is a detour buffer.
 type buffer struct {
 	piece
+	entry uint64 // where the jump leads: the piece's address, or a few bytes behind it
 	moved uint64 // address of the moved instructions
 	steps []movedStep
 }
@@ -151,6 +152,14 @@ func (s *site) counter() *Probe {
 }
 
 // Optimized reports whether the probe's breakpoint is a jump now.
+//
+// A jump that replaces several instructions is made only where one can be that traps
+// at the start of each of them: what lands there in a way that the evidence does not
+// foresee, as by an address that is computed from that of something else, is caught
+// and goes on among the moved instructions. That takes a buffer at certain distances
+// from the probe, most of them between 0.4 MB and 2 GB; where there is no room at any
+// of them the breakpoint stays. What lands in the middle of an instruction has never
+// run that instruction, and is not caught.
 func (p *Probe) Optimized() bool {
 	return p.site != nil && p.site.jump.stage == jumpStands && p.enabled
 }

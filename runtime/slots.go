@@ -29,6 +29,9 @@ type chunk struct {
 	addr uint64
 	used uint64 // bytes from the start that have been handed out
 	live map[uint64]*site
+	// taken says which grains are taken, of a chunk whose pieces are at addresses of
+	// their users' choice; nil of any other.
+	taken []bool
 }
 
 // allocate returns a piece for the site; ok is false where there is no room.
@@ -39,7 +42,7 @@ func (r *Runtime) allocate(s *site, size int) (p piece, ok bool) {
 		return p, true
 	}
 	for _, c := range r.slots.chunks {
-		if c.used+uint64(p.size) <= chunkSize && r.reaches(s.addr, c.addr) {
+		if c.taken == nil && c.used+uint64(p.size) <= chunkSize && r.reaches(s.addr, c.addr) {
 			c.take(&p, s)
 			return p, true
 		}
@@ -89,15 +92,24 @@ func (r *Runtime) addChunk(s *site) *chunk {
 	below := (lo-pageSize)&^(pageSize-1) - chunkSize
 	for n := range uint64(tries) {
 		for _, addr := range [...]uint64{above + n*chunkSize, below - n*chunkSize} {
-			if r.reaches(s.addr, addr) && r.m.Map(addr, chunkSize, PermRead|PermExec) == nil {
-				c := &chunk{addr: addr, live: map[uint64]*site{}}
-				i, _ := r.slots.find(addr)
-				r.slots.chunks = slices.Insert(r.slots.chunks, i, c)
+			if c := r.mapChunk(s, addr); c != nil {
 				return c
 			}
 		}
 	}
 	return nil
+}
+
+// mapChunk maps a chunk at addr; nil where that is out of the site's reach, or not
+// free.
+func (r *Runtime) mapChunk(s *site, addr uint64) *chunk {
+	if !r.reaches(s.addr, addr) || r.m.Map(addr, chunkSize, PermRead|PermExec) != nil {
+		return nil
+	}
+	c := &chunk{addr: addr, live: map[uint64]*site{}}
+	i, _ := r.slots.find(addr)
+	r.slots.chunks = slices.Insert(r.slots.chunks, i, c)
+	return c
 }
 
 // extent returns the addresses that the image's text lies between.
@@ -116,6 +128,10 @@ func (r *Runtime) release(p piece) {
 		return
 	}
 	delete(c.live, p.addr)
+	if c.taken != nil {
+		c.mark(p, false)
+		return
+	}
 	if r.slots.free == nil {
 		r.slots.free = map[uint32][]uint64{}
 	}
@@ -211,7 +227,7 @@ func (r *Runtime) fill(s *site, most int, encode func(dst []byte, at uint64) (in
 // chunkFor returns the newest chunk in reach of a site; nil where none is.
 func (r *Runtime) chunkFor(s *site) *chunk {
 	for _, c := range slices.Backward(r.slots.chunks) {
-		if r.reaches(s.addr, c.addr) {
+		if c.taken == nil && r.reaches(s.addr, c.addr) {
 			return c
 		}
 	}

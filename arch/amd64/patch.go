@@ -16,3 +16,14 @@ func (ISA) Breakpoint(bool) []byte { return []byte{breakpoint} }
 func (a ISA) PlanPatch(op patch.Operation, s *patch.Site) (*patch.Plan, error) {
 	return patch.Bytewise(a, op, s)
 }
+
+// Traps returns int3 and the opcodes of one byte that are undefined in 64-bit mode
+// [Intel SDM, volume 2, A.3, the entries marked i64]. Those that have become prefixes
+// are left out: 0x62, 0xc4, 0xc5, and 0xd5 of APX.
+func (ISA) Traps() []byte {
+	return []byte{
+		breakpoint,
+		0x06, 0x07, 0x0e, 0x16, 0x17, 0x1e, 0x1f, 0x27, 0x2f, 0x37, 0x3f, // push and pop of segments, decimal arithmetic
+		0x60, 0x61, 0x82, 0x9a, 0xce, 0xd4, 0xd6, 0xea, // pusha, popa, an alias of 0x80, far call, into, aam, salc, far jump
+	}
+}

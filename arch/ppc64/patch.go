@@ -30,3 +30,7 @@ func (a ISA) isPatchClass(text []byte) bool {
 	w := order.Uint32(text)
 	return w&opcode == insnB || w == insnNop
 }
+
+// Traps returns none: a jump is a word and takes the place of one, or of a prefix, and no other
+// instruction starts inside.
+func (ISA) Traps() []byte { return nil }
