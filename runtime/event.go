@@ -123,16 +123,16 @@ func (r *Runtime) resume(cpu int) error {
 		return nil
 	}
 	c.waiting = waiting{}
-	s := w.site
+	s, now := w.site, r.present(w.site)
 	switch pc := regs.Reg(r.file.PC); {
-	case s.gone || !s.armed:
+	case s.gone || now == nil || !now.armed:
 	case pc == s.inst.Next() && s.hasPost():
 		r.enter(cpu, HitSSDone, s)
 		r.runPost(cpu, s)
 		r.leave(cpu)
 	case pc == s.addr && !w.behind && regs.Reg(r.file.SP) == w.stack:
-		r.cpus[cpu].current = hit{HitSS, s}
-		return r.executeHit(cpu, s, false)
+		r.cpus[cpu].current = hit{HitSS, now}
+		return r.executeHit(cpu, now, false)
 	}
 	return r.failed
 }

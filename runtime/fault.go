@@ -37,7 +37,7 @@ func (r *Runtime) fault(cpu int, ev Event) error {
 // instructions are next.
 func (r *Runtime) ownFault(cpu int, s *site, b *buffer, ev Event) error {
 	regs := r.m.CPU(cpu)
-	if err := r.unwind(cpu, b.addr, regs.Reg(r.file.PC)); err != nil {
+	if err := r.unwind(cpu, b.entry, regs.Reg(r.file.PC)); err != nil {
 		f := Fault{Addr: s.addr, Page: ev.Page, Access: ev.Access}
 		return &FaultError{CPU: cpu, Fault: f} // what was saved is not there any more
 	}

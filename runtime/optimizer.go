@@ -342,6 +342,9 @@ func (o *optimizer) collect(r *Runtime) {
 			r.counters.giveBack(g.count)
 		}
 		for _, p := range g.pieces {
+			if g.site.closed && p.size != 0 {
+				r.reopen(p)
+			}
 			r.release(p)
 			old := &g.site.jump.old
 			*old = slices.DeleteFunc(*old, func(b buffer) bool { return b.addr == p.addr })

@@ -258,7 +258,7 @@ func (r *Runtime) withdraw(s *site) error {
 func (r *Runtime) close(s *site) error {
 	s.closed = true
 	var errs []error
-	trap := func(addr uint64) { errs = append(errs, r.m.Write(addr, r.isa.Breakpoint(r.opt.Kernel))) }
+	trap := func(addr uint64) { errs = append(errs, r.m.Patch(addr, r.isa.Breakpoint(r.opt.Kernel))) }
 	for _, p := range [...]piece{s.step, s.boosted} {
 		if p.size != 0 {
 			trap(p.addr)
@@ -270,6 +270,14 @@ func (r *Runtime) close(s *site) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// reopen takes away what close has put into a piece.
+func (r *Runtime) reopen(p piece) {
+	code := r.buffer(int(p.size))
+	if r.m.Read(code, p.addr) == nil {
+		_ = r.m.Patch(p.addr, code)
+	}
 }
 
 // comeBack has a CPU that was about to execute old text at addr, in what was made of a
