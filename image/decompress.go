@@ -19,8 +19,8 @@ import (
 // do not compress better than 50 to 1.
 const (
 	maxUnpacked = 2 << 30  // bytes
-	maxRatio    = 256      // bytes unpacked per byte packed, above
-	minUnpacked = 64 << 20 // bytes, which are always allowed
+	maxRatio    = 64       // bytes unpacked per byte packed, above
+	minUnpacked = 64 << 20 // bytes, which are always allowed, where headers do not say less
 
 	// maxWindow is the most that zstd -22 uses, in bytes.
 	maxWindow = 128 << 20
@@ -70,15 +70,14 @@ func methodOf(head []byte) *method {
 // decompress unpacks the size bytes of r. want is the size that they must
 // have then; 0 where it is not known.
 func (m *method) decompress(r io.Reader, size, want int64) ([]byte, error) {
-	dst := &sink{limit: min(maxUnpacked, max(minUnpacked, size*maxRatio))}
+	dst := &sink{limit: unpackLimit(size)}
 	if want > dst.limit {
 		return nil, dst.tooLarge()
 	}
-	const usualRatio = 4
 	if want > 0 {
 		dst.grow(int(want) + 1) // one more to see the end
 	} else {
-		dst.grow(int(min(size*usualRatio, dst.limit)))
+		dst.check = new(fileBound).check
 	}
 	if err := m.unpack(dst, bufio.NewReaderSize(r, 256<<10)); err != nil {
 		return nil, err
@@ -89,11 +88,16 @@ func (m *method) decompress(r io.Reader, size, want int64) ([]byte, error) {
 	return dst.buf, nil
 }
 
+// unpackLimit bounds what size packed bytes may become.
+func unpackLimit(size int64) int64 { return min(maxUnpacked, max(minUnpacked, size*maxRatio)) }
+
 // unpackError says what in which file could not be unpacked.
 func unpackError(m *method, p *packing, err error) error {
 	switch {
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		return &FormatError{What: m.name + " data", Where: p.where(), Err: ErrTruncated}
+	case errors.Is(err, ErrNotELF):
+		return notELF(Format{Container: p.container, Compression: m.name})
 	case errors.Is(err, ErrTooLarge) || errors.Is(err, errNoLZO):
 		return &FormatError{Where: p.where(), Err: err}
 	}
@@ -112,6 +116,10 @@ func readError(err error, where string) error {
 type sink struct {
 	buf   []byte
 	limit int64
+	// check, unless it is nil, judges what has come so far, and tells how much
+	// there will be at most, 0 where that is not known.
+	check func(start []byte) (size int64, err error)
+	size  int64
 }
 
 func (s *sink) grow(size int) {
@@ -120,16 +128,34 @@ func (s *sink) grow(size int) {
 	}
 }
 
+// nextSize returns the room for what comes next: for all of a file where its
+// headers tell how much that is and a good part of it has come.
+func (s *sink) nextSize() int {
+	const first, part = 64 << 10, 8
+	n := cap(s.buf)
+	size := min(s.size, s.limit) + 1 // one more to see the end
+	if s.size > 0 && size > int64(n) && (size <= int64(n)*part || n >= minUnpacked) {
+		return int(size)
+	}
+	return max(first, n+n/2)
+}
+
 // readAll takes all of r.
 func (s *sink) readAll(r io.Reader) error {
 	for {
 		if len(s.buf) == cap(s.buf) {
-			s.grow(max(64<<10, cap(s.buf)+cap(s.buf)/2))
+			s.grow(s.nextSize())
 		}
 		n, err := r.Read(s.buf[len(s.buf):cap(s.buf)])
 		s.buf = s.buf[:len(s.buf)+n]
 		if int64(len(s.buf)) > s.limit {
 			return s.tooLarge()
+		}
+		if s.check != nil {
+			var bad error
+			if s.size, bad = s.check(s.buf); bad != nil {
+				return bad
+			}
 		}
 		if err == io.EOF {
 			return nil

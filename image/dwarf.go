@@ -41,7 +41,7 @@ func unzipDebug(b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, &FormatError{What: "cannot decompress", Where: "debugging information", Err: err}
 	}
-	dst := &sink{limit: maxUnpacked}
+	dst := &sink{limit: unpackLimit(int64(len(b)))}
 	if err := dst.readAll(r); err != nil {
 		return nil, &FormatError{What: "cannot decompress", Where: "debugging information", Err: err}
 	}

@@ -123,7 +123,11 @@ func (im *Image) rawContents(s *section) ([]byte, error) {
 }
 
 func (im *Image) decompressed(s *section) ([]byte, error) {
-	b, err := im.file.Sections[s.index].Data()
+	packed := im.file.Sections[s.index]
+	if packed.Size > uint64(unpackLimit(int64(s.size))) {
+		return nil, &FormatError{Where: "section " + s.name, Err: ErrTooLarge}
+	}
+	b, err := packed.Data()
 	if err != nil {
 		return nil, &FormatError{What: "cannot decompress", Where: "section " + s.name, Err: err}
 	}

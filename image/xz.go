@@ -86,6 +86,9 @@ func unpackXZBlock(dst *sink, src *bufio.Reader, units, check byte) error {
 	if err != nil {
 		return err
 	}
+	if len(filters) > 0 {
+		dst.check = nil // it would see what is still filtered
+	}
 	if err := dst.readAll(r); err != nil {
 		return err
 	}
