@@ -32,12 +32,11 @@ func cases() []lifeCase {
 
 // Run carries out every case whose name matches on every target in every mode,
 // and calls each with the result of one at a time: those of a case one after the
-// other. It ends early where ctx does, or each returns an error.
+// other. All names are matched first. It ends early where ctx does, or each
+// returns an error.
 func Run(ctx context.Context, match func(name string) bool, each func(Result) error) error {
-	for _, c := range cases() {
-		if !match(c.name) {
-			continue
-		}
+	all := slices.DeleteFunc(cases(), func(c lifeCase) bool { return !match(c.name) })
+	for _, c := range all {
 		for _, target := range arch.Names() {
 			for _, mode := range Modes() {
 				result := runCase(ctx, &c, target, mode)

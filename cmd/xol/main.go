@@ -46,6 +46,7 @@ type app struct {
 	in       io.Reader
 	out, err io.Writer
 	color    choice
+	screen   screen
 }
 
 func (a *app) rootCommand() *cobra.Command {
@@ -144,7 +145,12 @@ func (a *app) report(err error) {
 // results returns a buffered standard output and the function that flushes it,
 // to be called once with the command's own error.
 func (a *app) results() (*bufio.Writer, func(error) error) {
-	w := bufio.NewWriterSize(a.out, 1<<16)
+	out := a.out
+	if isTerminal(a.out) && isTerminal(a.err) {
+		a.screen.results = a.out
+		out = &a.screen
+	}
+	w := bufio.NewWriterSize(out, 1<<16)
 	return w, func(err error) error {
 		if flushErr := w.Flush(); flushErr != nil {
 			return fmt.Errorf("standard output: %w", withoutPath(flushErr))

@@ -79,12 +79,19 @@ func (a *app) writeMatrix(opt *matrixOptions, run matrixRunner) error {
 	}
 	ctx, stop := interruptible()
 	defer stop()
+	var bar *progress
+	started := false
 	err := run(ctx, match, func(r matrix.Result) error {
+		if !started {
+			bar, started = a.newProgress("matrix", int64(matches*len(arch.Names())*len(matrix.Modes()))), true
+		}
+		bar.add(1)
 		if r.Outcome == matrix.Fail {
 			failures++
 		}
 		return out.add(r)
 	})
+	bar.finish()
 	if err == nil && matches == 0 {
 		return fmt.Errorf("matrix: no case matches --case %q (a glob for the whole name, such as '*handler*')", opt.glob)
 	}
