@@ -17,7 +17,7 @@ var ruleInEntry = classify.Rule{ID: "runtime/entry-site", Errno: classify.EILSEQ
 // breakpoint: the site becomes a call.
 type entries struct {
 	sites []uint64       // sorted
-	texts []machine.Part // what they were made in memory
+	texts []machine.Part // what they were made in memory, sorted
 	stub  piece          // what the sites call; its size is 0 where there is none yet
 }
 

@@ -444,6 +444,9 @@ func (s spoiled) PlanPatch(op patch.Operation, site *patch.Site) (*patch.Plan, e
 	return p, nil
 }
 
+// Traps returns none: those inside a jump catch CPUs that plans ought to have waited for.
+func (spoiled) Traps() []byte { return nil }
+
 // TestBrokenPlansFail shows that TestEveryState notices what is wrong in a
 // plan. The steps of Optimize are 0 redirect, 1 quiesce, 2 tail, 3 sync,
 // 4 head, 5 sync; those of Unoptimize 0 breakpoint, 1 sync, 2 tail, 3 sync,

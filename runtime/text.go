@@ -10,6 +10,7 @@ import (
 	"xol/classify"
 	"xol/decode"
 	"xol/image"
+	"xol/machine"
 )
 
 // A probe is judged by what stands in memory, as kernels decode the text that runs,
@@ -106,12 +107,15 @@ func (r *Runtime) forgetJudged(im *Image) error {
 // prepared returns the file's text of a judged function, with the entries that the
 // runtime has prepared in memory.
 func (im *Image) prepared(res *analyze.Result) []byte {
-	code := res.Code
-	for _, e := range im.entries.texts {
-		if from := e.Addr - im.bias - res.Addr; from < uint64(len(code)) {
-			code = bytes.Clone(code)
-			copy(code[from:], e.Code)
+	code, texts := res.Code, im.entries.texts
+	first, _ := slices.BinarySearchFunc(texts, res.Addr+im.bias, func(t machine.Part, addr uint64) int { return cmp.Compare(t.Addr, addr) })
+	for _, t := range texts[first:] {
+		from := t.Addr - im.bias - res.Addr
+		if from >= uint64(len(code)) {
+			break
 		}
+		code = bytes.Clone(code)
+		copy(code[from:], t.Code)
 	}
 	return code
 }
