@@ -69,8 +69,8 @@ var eventCases = []eventCase{
 	{function: "update", args: [3]uint64{data, 5, 6}, absent: []uint64{eventData},
 		events: on("amd64", readFault, "arm64", writeFault, "ppc64", writeFault, "ppc64le", writeFault)},
 	{function: "second", args: [3]uint64{data, 5}, absent: []uint64{eventData}, events: all(readFault)},
-	{function: "relative", args: [3]uint64{0, 5}, events: on("amd64", readFault, "arm64", readFault)},
-	{function: "relativevector", args: [3]uint64{0, 5}, events: on("arm64", readFault)},
+	{function: "relative", args: [3]uint64{0, 5}, absent: []uint64{belowStack}, events: on("amd64", readFault, "arm64", readFault)},
+	{function: "relativevector", args: [3]uint64{0, 5}, absent: []uint64{belowStack}, events: on("arm64", readFault)},
 	{function: "copy", args: [3]uint64{data, 32}, absent: []uint64{eventData, eventTarget - guest.PageSize, eventTarget},
 		events: on("amd64", strings.Join([]string{readFault, writeFault, writeFault}, ", "))},
 

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"errors"
+	"math/bits"
 	"slices"
 
 	"xol/decode"
@@ -247,8 +248,17 @@ func (r *Runtime) prepareStep(s *site) (err error) {
 		}
 		s.scratch = noScratch
 	}
-	s.step, err = r.copyInst(s, relocate.BackBreakpoint)
-	s.several = s.inst.PCRel.Kind == decode.PCRelMemory && s.step.end > uint32(s.inst.Len)
+	opt := relocate.Options{Form: relocate.Slot, Back: relocate.BackBreakpoint, Kernel: r.opt.Kernel}
+	memory := s.inst.PCRel.Kind == decode.PCRelMemory
+	dead := r.isa.DeadRegisters(&s.inst)
+	if memory && dead != 0 { // the runtime keeps it: there may be no stack to keep it on
+		s.scratch = bits.Len32(dead) - 1
+		opt.Scratch, opt.Registers = relocate.ScratchGiven, 1<<s.scratch
+	}
+	s.step, err = r.copyWith(s, opt)
+	if s.several = memory && s.step.end > uint32(s.inst.Len); !s.several {
+		s.scratch = noScratch
+	}
 	return err
 }
 

@@ -144,5 +144,8 @@ literal:
 	.p2align 12
 	.byte	0
 
+	.section .fartext, "ax"
+	ret
+
 	.data
 	.xword	0
