@@ -196,6 +196,9 @@ func (h *eventHost) prepare(t *testing.T) {
 	case "crossing":
 		deny("crossing", 4, runtime.PermRead)
 	}
+	if err := h.m.Write(eventStack, make([]byte, guest.PageSize)); err != nil {
+		t.Fatal(err)
+	}
 	zero := make([]byte, 8)
 	if addr, _, err := h.p.Symbol("zero"); err == nil {
 		if err := h.m.Write(addr, zero); err != nil {

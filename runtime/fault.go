@@ -82,7 +82,7 @@ func (r *Runtime) again(cpu int, p *copyPlace, ev *Event) (done bool, err error)
 		return false, nil
 	}
 	regs.SetReg(r.file.PC, p.inst.Addr)
-	done, err = r.isa.Interpret(&p.inst, regs, program{r.m})
+	done, err = r.interpretWatched(cpu, &p.inst)
 	var access *accessError
 	if errors.As(err, &access) {
 		ev.Access, ev.Page = access.access, access.page

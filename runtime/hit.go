@@ -209,7 +209,7 @@ func (c *Context) inDetour(s *site) bool { return c.jumped && !s.entry }
 // it.
 func (r *Runtime) executeHit(cpu int, s *site, again bool) error {
 	regs := r.m.CPU(cpu)
-	if w, pc := s.wayBack(); w != WayNone {
+	if w, pc := r.wayBack(s); w != WayNone {
 		r.observe(Transition{CPU: cpu, Addr: s.addr, Status: r.cpus[cpu].current.status, Way: w})
 		regs.SetReg(r.file.PC, pc)
 		if !again {
@@ -229,14 +229,14 @@ func (r *Runtime) executeHit(cpu int, s *site, again bool) error {
 
 // executeCopy has the copy that an exception follows executed.
 func (r *Runtime) executeCopy(cpu int, s *site) error {
-	if s.step.size == 0 {
-		return r.interpret(cpu, s)
-	}
 	regs := r.m.CPU(cpu)
-	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: r.cpus[cpu].current.status, Way: WayStep})
 	if s.several {
 		regs.SaveCore(*r.cpus[cpu].inFront())
 	}
+	if s.step.size == 0 || r.mustInterpret(s) {
+		return r.interpret(cpu, s)
+	}
+	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: r.cpus[cpu].current.status, Way: WayStep})
 	regs.SetReg(r.file.PC, s.step.addr)
 	if r.opt.Stepping == StepTrap {
 		r.cpus[cpu].stepping = true
@@ -247,8 +247,9 @@ func (r *Runtime) executeCopy(cpu int, s *site) error {
 
 // wayBack returns how and where a hit is executed by code that ends in a jump
 // back; WayNone where there is none.
-func (s *site) wayBack() (w Way, pc uint64) {
+func (r *Runtime) wayBack(s *site) (w Way, pc uint64) {
 	switch {
+	case r.mustInterpret(s):
 	case s.jump.hits == patch.HitDetour && s.jump.detour.size != 0:
 		return WayDetour, s.jump.detour.moved
 	case s.boost == boostReady && !s.hasPost() && !s.gone:
@@ -260,7 +261,7 @@ func (s *site) wayBack() (w Way, pc uint64) {
 // interpret does what the instruction does.
 func (r *Runtime) interpret(cpu int, s *site) error {
 	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: r.cpus[cpu].current.status, Way: WayEmulate})
-	done, err := r.isa.Interpret(&s.inst, r.m.CPU(cpu), program{r.m})
+	done, err := r.interpretWatched(cpu, &s.inst)
 	if err == nil && !done {
 		err = errNoExecution
 	}
@@ -274,6 +275,10 @@ func (r *Runtime) interpret(cpu int, s *site) error {
 	}
 	return r.complete(cpu)
 }
+
+// mustInterpret reports whether the accesses of a site's copy are not those of its
+// instruction, and watched.
+func (r *Runtime) mustInterpret(s *site) bool { return r.watches.active > 0 && s.calls }
 
 // complete goes on behind the instruction of a hit: its copy has been executed,
 // or it was interpreted.

@@ -92,7 +92,15 @@ func (o *optimizer) considerOne(r *Runtime, s *site) {
 // mayJump reports whether a breakpoint may become a jump now.
 func (r *Runtime) mayJump(s *site) bool {
 	return s.armed && s.region.OK() && !s.jump.failed && s.enabled() && !s.hasPost() && !s.redirects() &&
-		!r.neighbourInside(s) && (r.opt.Kernel || !s.crosses(int(s.region.Region)))
+		!r.neighbourInside(s) && (r.opt.Kernel || !s.crosses(int(s.region.Region))) &&
+		!(r.watches.active > 0 && r.movesCall(s))
+}
+
+// movesCall reports whether there is a call among the instructions that a jump would
+// move: where data are watched, its moved form accesses memory otherwise.
+func (r *Runtime) movesCall(s *site) bool {
+	insts := decode.Sweep(r.isa, nil, s.original[:s.region.Moved], s.addr)
+	return slices.ContainsFunc(insts, func(inst decode.Inst) bool { return saves(&inst) })
 }
 
 // neighbourInside reports whether another probe is armed inside the region.

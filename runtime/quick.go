@@ -7,7 +7,7 @@ func (r *Runtime) quick(cpu int, addr uint64) (handled bool, err error) {
 	if s == nil || !s.armed {
 		return false, nil
 	}
-	if w, _ := s.wayBack(); w == WayNone {
+	if w, _ := r.wayBack(s); w == WayNone {
 		return false, nil
 	}
 	if _, denied := r.unfetchable(s); denied {

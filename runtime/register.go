@@ -229,6 +229,7 @@ func (r *Runtime) newSite(p *Probe, im *Image, addr uint64) (*site, error) {
 	if err := r.prepareStep(s); err != nil {
 		return nil, r.refusePreparation(p, s, err)
 	}
+	s.calls = saves(&s.inst) && r.interprets(&s.inst)
 	return s, nil
 }
 
@@ -292,6 +293,11 @@ func transfers(inst *decode.Inst) bool {
 		return true
 	}
 	return inst.Has(decode.Link)
+}
+
+// saves reports whether inst is a call.
+func saves(inst *decode.Inst) bool {
+	return inst.Flow == decode.FlowCall || inst.Flow == decode.FlowCallIndirect || inst.Has(decode.Link)
 }
 
 func (r *Runtime) refusePreparation(p *Probe, s *site, err error) error {

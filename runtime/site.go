@@ -25,6 +25,7 @@ type site struct {
 	internal bool // the runtime's own
 	several  bool // the copy accesses memory behind other instructions
 	entry    bool // a patchable entry, which becomes a call
+	calls    bool // the instruction may be interpreted, and makes a call: its copies access memory otherwise
 	scratch  int  // register through which the copy addresses memory, or noScratch
 	function *function
 	origin   *origin        // of the site, and of those that have taken its place

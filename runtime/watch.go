@@ -2,10 +2,12 @@ package runtime
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"slices"
 
 	"xol/classify"
+	"xol/decode"
 	"xol/machine"
 )
 
@@ -39,7 +41,9 @@ type Watched struct {
 // What can be watched is what the debug facility of the ISA can watch, and how
 // many watchpoints a CPU has. The facility itself is the machine's: one that runs
 // on an engine without debug registers has to do by other means what they would.
-// What handlers and the runtime itself access is not watched.
+// What handlers and the runtime itself access is not watched; what a probed
+// instruction accesses is, also where the runtime does it. Meanwhile calls are neither
+// boosted nor optimized: what they become would access the stack otherwise.
 type WatchProbe struct {
 	Addr uint64
 	Len  int // bytes: 1 to 8, or what the ISA can
@@ -73,6 +77,7 @@ type WatchContext struct {
 type watches struct {
 	probes []*WatchProbe   // in the order of registration
 	slots  [][]*WatchProbe // of the CPUs; those in use
+	active int             // probes with slots
 }
 
 var (
@@ -206,6 +211,9 @@ func (r *Runtime) takeSlots(p *WatchProbe) error {
 		w.slots[cpu] = append(w.slots[cpu], p)
 	}
 	p.active = true
+	if w.active++; w.active == 1 {
+		r.keepCalls()
+	}
 	if err := r.program(); err != nil {
 		r.dropSlots(p)
 		return refuseWatch(p, &ruleNoWatch, err)
@@ -223,6 +231,20 @@ func (r *Runtime) dropSlots(p *WatchProbe) {
 		r.watches.slots[cpu] = deleteFrom(held, p)
 	}
 	p.active = false
+	if r.watches.active--; r.watches.active == 0 {
+		for _, s := range r.byAddress() {
+			r.optimizer.considerOne(r, s)
+		}
+	}
+}
+
+// keepCalls has no jump stand in the place of calls.
+func (r *Runtime) keepCalls() {
+	for _, s := range r.byAddress() {
+		if s.jump.stage != jumpNone && !s.internal && r.movesCall(s) {
+			r.toBreakpoint(s)
+		}
+	}
 }
 
 // giveSlotsBack frees the probe's slots, for those that wait for one: the most
@@ -260,11 +282,18 @@ func (r *Runtime) accessed(cpu int, ev Event) error {
 	if !r.armed || r.ownAccess(ev.Addr) {
 		return nil
 	}
+	ip := r.originalIP(ev.Addr)
+	r.report(cpu, slices.Clone(r.m.(Watcher).Watched(cpu)), ip, ip == ev.Addr)
+	return nil
+}
+
+// report calls the handlers of accesses with an instruction pointer, which they may
+// change where it is the CPU's.
+func (r *Runtime) report(cpu int, hits []Watched, ip uint64, movable bool) {
 	held := slices.Clone(r.watches.slots[cpu])
 	regs := r.m.CPU(cpu)
-	ip := r.originalIP(ev.Addr)
 	busy := r.depth > 0
-	for _, hit := range slices.Clone(r.m.(Watcher).Watched(cpu)) {
+	for _, hit := range hits {
 		p := held[hit.Index]
 		if busy {
 			p.missed++
@@ -279,11 +308,104 @@ func (r *Runtime) accessed(cpu int, ev Event) error {
 		}
 		c := WatchContext{Probe: p, CPU: cpu, Watched: hit, Regs: Regs{r: r, number: cpu, cpu: regs, ip: ip}}
 		p.Handler(&c)
-		if c.Regs.moved && ip == ev.Addr {
+		if c.Regs.moved && movable {
 			regs.SetReg(r.file.PC, c.Regs.ip)
 		}
 	}
-	return nil
+}
+
+// access is one that an interpreted instruction makes.
+type access struct {
+	addr uint64
+	size int
+	kind machine.WatchKind
+}
+
+// recorded is memory as the program may use it, with what it accesses.
+type recorded struct {
+	program
+	accesses []access
+}
+
+func (m *recorded) note(addr uint64, size int, kind machine.WatchKind, err error) error {
+	m.accesses = append(m.accesses, access{addr, size, kind})
+	return err
+}
+
+func (m *recorded) Read(dst []byte, addr uint64) error {
+	return m.note(addr, len(dst), machine.WatchRead, m.program.Read(dst, addr))
+}
+
+func (m *recorded) Write(addr uint64, src []byte) error {
+	return m.note(addr, len(src), machine.WatchWrite, m.program.Write(addr, src))
+}
+
+func (m *recorded) ReadWord(addr uint64) (uint64, error) {
+	v, err := m.program.ReadWord(addr)
+	return v, m.note(addr, wordSize, machine.WatchRead, err)
+}
+
+func (m *recorded) WriteWord(addr, value uint64) error {
+	return m.note(addr, wordSize, machine.WatchWrite, m.program.WriteWord(addr, value))
+}
+
+// interpretWatched interprets an instruction for a CPU, and reports its accesses to
+// data that the CPU watches. No instruction that is interpreted accesses memory where
+// the ISA reports an access before it is made.
+func (r *Runtime) interpretWatched(cpu int, inst *decode.Inst) (done bool, err error) {
+	regs := r.m.CPU(cpu)
+	if r.watches.active == 0 || len(r.watches.slots[cpu]) == 0 || !r.armed {
+		return r.isa.Interpret(inst, regs, program{r.m})
+	}
+	memory := recorded{program: program{r.m}}
+	before := r.watchedValues(cpu)
+	if done, err = r.isa.Interpret(inst, regs, &memory); !done || err != nil {
+		return done, err
+	}
+	if hits := r.watchedBy(cpu, memory.accesses, before); len(hits) > 0 {
+		r.report(cpu, hits, regs.Reg(r.file.PC), true)
+	}
+	return true, nil
+}
+
+// watchedBy returns what a CPU watches of accesses.
+func (r *Runtime) watchedBy(cpu int, accesses []access, before []uint64) (hits []Watched) {
+	after := r.watchedValues(cpu)
+	for i, p := range r.watches.slots[cpu] {
+		w := p.watch()
+		hit := Watched{Index: i, Old: before[i], New: after[i]}
+		for _, a := range accesses {
+			if w.Kind&a.kind == 0 || !w.Holds(a.addr, a.size) {
+				continue
+			}
+			if hit.Kind == 0 {
+				hit.Addr, hit.Size = a.addr, a.size
+			}
+			hit.Kind |= a.kind
+		}
+		if hit.Kind != 0 {
+			hits = append(hits, hit)
+		}
+	}
+	return hits
+}
+
+// watchedValues returns the data that a CPU watches as numbers; 0 for those that are
+// longer than 8 bytes.
+func (r *Runtime) watchedValues(cpu int) []uint64 {
+	values := make([]uint64, len(r.watches.slots[cpu]))
+	for i, p := range r.watches.slots[cpu] {
+		var b [wordSize]byte
+		if p.Len > len(b) || r.m.Read(b[:p.Len], p.Addr) != nil {
+			continue
+		}
+		if r.m.ByteOrder() == binary.ByteOrder(binary.BigEndian) {
+			values[i] = binary.BigEndian.Uint64(b[:]) >> (8 * (len(b) - p.Len))
+		} else {
+			values[i] = binary.LittleEndian.Uint64(b[:])
+		}
+	}
+	return values
 }
 
 // ownAccess reports whether an access that the CPU shows pc for is one of the
