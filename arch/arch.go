@@ -76,6 +76,10 @@ type ISA interface {
 	// TrampolinePrefix returns what stands in front of the return instruction
 	// that functions with return probes return to.
 	TrampolinePrefix() []byte
+	// TrampolineEntry returns what functions return to, offset bytes after the start of
+	// the prefix: it leads there, and a return to any byte after its first one traps,
+	// among breakpoints. There is none where the return instruction is as good.
+	TrampolineEntry() (code []byte, offset uint64)
 	// OnlyLandingPad reports whether inst does nothing but to be where indirect
 	// branches may land: the probe of a function goes behind it.
 	OnlyLandingPad(inst *decode.Inst) bool

@@ -114,6 +114,9 @@ func (r *Runtime) uncover(addr uint64) {
 // still there. Those behind it run when the host, which answers the event, has left
 // the CPU there.
 func (r *Runtime) resume(cpu int) error {
+	if err := r.takeUp(cpu); err != nil {
+		return err
+	}
 	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
 	if r.isa.JumpLen() > r.isa.Align() {
 		r.uncover(regs.Reg(r.file.PC)) // the host may have set it

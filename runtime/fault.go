@@ -144,11 +144,11 @@ func (c *Context) handle(f *Fault) bool {
 	if c.Probe.FaultHandler == nil {
 		return false
 	}
-	running := &c.r.cpus[c.CPU].running
-	was := *running
-	*running = nil
+	control := &c.r.cpus[c.CPU]
+	running, asking := control.running, control.asking
+	control.running, control.asking = nil, true
 	handled := c.Probe.FaultHandler(c, f)
-	*running = was
+	control.running, control.asking = running, asking
 	return handled
 }
 

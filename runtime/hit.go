@@ -69,15 +69,13 @@ type Transition struct {
 
 // control is the control block of a CPU.
 type control struct {
-	current  hit
-	outer    hit // while the status is Reenter
-	running  *Probe
-	front    [2]machine.State // registers in front of an instruction of several; of a second one while the status is Reenter
-	stack    uint64           // pointer, when the CPU was started
-	left     []uint64         // program counters of what nested calls have interrupted
-	stepping bool
-	waiting  waiting
-	context  Context // of the handlers that run: there are none inside them
+	task     *task
+	activity          // of the task
+	switched bool     // the CPU has not run since it was given the task
+	running  *Probe   // whose handler runs
+	asking   bool     // a fault handler runs
+	left     []uint64 // program counters of what nested calls have interrupted
+	context  Context  // of the handlers that run: there are none inside them
 }
 
 // hit is a hit that is being handled.
@@ -88,7 +86,7 @@ type hit struct {
 
 // inFront returns where the registers in front of the instruction of a hit are
 // kept, for a copy that changes some before it can fault.
-func (c *control) inFront() *machine.State {
+func (c *activity) inFront() *machine.State {
 	if c.current.status == Reenter {
 		return &c.front[1]
 	}

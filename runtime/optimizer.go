@@ -361,36 +361,23 @@ func (o *optimizer) collect(r *Runtime) {
 	})
 }
 
-// handled reports whether a CPU is handling a hit of the site.
+// handled reports whether a task is in a hit of the site.
 func (r *Runtime) handled(s *site) bool {
-	return slices.ContainsFunc(r.cpus, func(c control) bool {
-		return c.current.site == s || c.outer.site == s || c.waiting.site == s
-	})
+	return r.anyActivity(func(a *activity) bool { return a.holds(s) })
 }
 
-// occupied reports whether a CPU is in a piece, or in what a detour buffer
+// occupied reports whether a task is in a piece, or in what a detour buffer
 // calls.
 func (r *Runtime) occupied(p piece) bool {
 	return r.anyAt(func(pc uint64) bool { return p.holds(pc) || r.stubs.holds(pc) })
 }
 
-// anyAt reports whether at holds for the place of a CPU, or for one that it
-// comes back to from a nested call.
-func (r *Runtime) anyAt(at func(pc uint64) bool) bool {
-	for i := range r.cpus {
-		if at(r.m.CPU(i).Reg(r.file.PC)) || slices.ContainsFunc(r.cpus[i].left, at) {
-			return true
-		}
-	}
-	return false
-}
-
-// quiet reports whether no CPU is in a range, nor on its way there from a copy
+// quiet reports whether no task is in a range, nor on its way there from a copy
 // of an instruction in front of it or in it.
 func (r *Runtime) quiet(lo Range) bool {
 	near := func(s *site) bool { return s != nil && s.addr+decode.MaxLen >= lo.Lo && s.addr < lo.Hi }
 	if r.anyAt(func(pc uint64) bool { return lo.Holds(pc) || r.stubs.holds(pc) || near(r.slots.owner(pc)) }) {
 		return false
 	}
-	return !slices.ContainsFunc(r.cpus, func(c control) bool { return near(c.current.site) || near(c.outer.site) })
+	return !r.anyActivity(func(a *activity) bool { return near(a.current.site) || near(a.outer.site) })
 }

@@ -62,6 +62,7 @@ type Context struct {
 
 	r      *Runtime
 	jumped bool // the hit came through a jump
+	called bool // a return probe has the call return to the trampoline
 }
 
 // Call calls a function of the guest on the handler's CPU and returns its
@@ -186,7 +187,7 @@ func (g *Regs) SetReturnValue(v uint64) { g.set(g.r.convention.Result, v) }
 // to; 0 where the stack cannot be read.
 func (g *Regs) ReturnAddress() uint64 {
 	sp := g.SP()
-	return g.r.realReturn(g.r.returns.running[g.number], sp, g.returnAddress(sp))
+	return g.r.realReturn(g.r.cpus[g.number].task, sp, g.returnAddress(sp))
 }
 
 func (g *Regs) get(i int) uint64 {

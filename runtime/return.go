@@ -1,9 +1,9 @@
 package runtime
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
-	"sort"
 
 	"xol/classify"
 	"xol/decode"
@@ -12,8 +12,16 @@ import (
 )
 
 // ReturnProbe is a kretprobe: its handler runs when a function returns. The
-// fields must not be changed while it is registered. A function that returns
-// twice, or that pops its arguments, cannot have one: see ReturnError.
+// fields must not be changed while it is registered.
+//
+// The function returns to a trampoline. A call is found again by its task (see
+// Runtime.SetTask) and by the stack pointer that it was made with, on whatever stack
+// that is. A function that returns twice, or that pops its arguments, cannot have a
+// return probe: see ReturnError. One that adds a little to its return address returns
+// as far after the real one. One that puts another address there, or is left by a
+// longjmp, goes where it says, and the Handler does not run: that call counts as going
+// on until something else is seen to be at its place on the stack, and gives its room
+// to a later call.
 type ReturnProbe struct {
 	// Symbol and Offset, or Addr, say which function: its entry.
 	Symbol string
@@ -70,41 +78,11 @@ type ReturnContext struct {
 	To uint64
 }
 
-// instance is a call of a probed function that is going on.
-type instance struct {
-	probe *ReturnProbe
-	entry *Probe // which the probe was registered with
-	to    uint64 // where the call returns to: the trampoline, where another instance knows it
-	sp    uint64 // the stack pointer at the entry
-	data  []byte
-}
-
-// live reports whether the probe is still registered.
-func (in *instance) live() bool { return in.probe.entry == in.entry }
-
 // returns is the trampoline, and the calls that will return to it.
 type returns struct {
-	addr     uint64 // of the trampoline; 0 where there is none yet
-	site     *site  // the instruction that returns to the real caller
-	tasks    map[uint64]*task
-	running  []*task         // by CPU
+	addr     uint64          // of the trampoline; 0 where there is none yet
+	site     *site           // the instruction that returns to the real caller
 	contexts []ReturnContext // of the handlers that run, by CPU
-}
-
-// task is a sequence of calls.
-type task struct {
-	number uint64
-	calls  []*instance // the latest last: stack pointers never rise
-}
-
-// task returns the task of a number.
-func (s *returns) task(number uint64) *task {
-	t := s.tasks[number]
-	if t == nil {
-		t = &task{number: number}
-		s.tasks[number] = t
-	}
-	return t
 }
 
 var ruleNotEntry = classify.Rule{ID: "runtime/not-entry", Errno: classify.EINVAL,
@@ -164,27 +142,6 @@ func (r *Runtime) setReturnEnabled(p *ReturnProbe, on bool) error {
 	return r.setEnabled(p.entry, on)
 }
 
-const minActive = 10
-
-// take returns an instance for a call; nil where as many calls are going on as
-// may be.
-func (p *ReturnProbe) take(cpus int) *instance {
-	if n := len(p.free); n > 0 {
-		in := p.free[n-1]
-		p.free = p.free[:n-1]
-		return in
-	}
-	most := p.MaxActive
-	if most <= 0 {
-		most = max(minActive, 2*cpus)
-	}
-	if p.made >= most {
-		return nil
-	}
-	p.made++
-	return &instance{data: make([]byte, max(p.DataSize, 0))}
-}
-
 // entryOf returns the address of the first instruction of the function that
 // starts at addr that may be replaced: the landing pad, and what leads from the
 // global entry point to the local one, stay.
@@ -207,62 +164,29 @@ func (r *Runtime) entryOf(im *Image, addr uint64) (uint64, bool) {
 	return behind + im.bias, addr == entry || addr == local || addr == behind
 }
 
-// SetTask says which task a CPU runs from now on: calls return in the task that
-// made them. A CPU starts with a task of its own, whose number is its own.
-func (r *Runtime) SetTask(cpu int, task uint64) { r.returns.running[cpu] = r.returns.task(task) }
-
-// TaskExit is called when a task ends: the calls that it was in never return.
-func (r *Runtime) TaskExit(task uint64) {
-	t := r.returns.tasks[task]
-	if t == nil {
-		return
-	}
-	for _, in := range t.calls {
-		in.recycle()
-	}
-	t.calls = nil
-	if !slices.Contains(r.returns.running, t) {
-		delete(r.returns.tasks, task)
-	}
-}
-
-// Depth returns how many calls of functions with return probes are going on in a
-// task.
-func (r *Runtime) Depth(task uint64) int {
-	if t := r.returns.tasks[task]; t != nil {
-		return len(t.calls)
-	}
-	return 0
-}
-
-// recycle gives an instance back to its probe.
-func (in *instance) recycle() {
-	if in.live() {
-		clear(in.data)
-		in.probe.free = append(in.probe.free, in)
-	}
-}
-
 // called handles a call of a probed function: it will return to the trampoline.
 func (r *Runtime) called(p *ReturnProbe, c *Context) {
-	t, sp := r.returns.running[c.CPU], c.Regs.SP()
+	t, sp := r.cpus[c.CPU].task, c.Regs.SP()
 	to := c.Regs.returnAddress(sp)
-	t.dropSkipped(sp)
+	r.skip(t, sp)
 	if to != r.returns.addr {
 		r.dropReplaced(t, sp, c.Probe)
+	} else {
+		t.revive(sp)
 	}
-	in := p.take(len(r.cpus))
+	in := r.take(t, p, !c.called)
 	if in == nil {
 		p.missed++
 		return
 	}
-	in.probe, in.entry, in.to, in.sp = p, c.Probe, to, sp
+	in.probe, in.entry, in.to, in.sp, in.skipped, in.first = p, c.Probe, to, sp, false, !c.called
 	skip := p.EntryHandler != nil && p.EntryHandler(r.returnContext(c, in, r.realReturn(t, sp, to)))
 	if skip || !in.live() {
 		in.recycle()
 		return
 	}
-	t.calls = append(t.calls, in)
+	c.called = true
+	t.insert(in)
 	c.Regs.setReturnAddress(sp, r.returns.addr)
 }
 
@@ -273,64 +197,58 @@ func (r *Runtime) returnContext(c *Context, in *instance, to uint64) *ReturnCont
 	return rc
 }
 
-// dropSkipped recycles the calls that a longjmp left behind: their frames are
-// below the stack pointer.
-func (t *task) dropSkipped(sp uint64) {
-	n := len(t.calls)
-	for n > 0 && t.calls[n-1].sp < sp {
-		n--
-		t.calls[n].recycle()
-	}
-	t.calls = t.calls[:n]
-}
-
-// dropReplaced recycles the calls that a longjmp left behind at the very stack
-// pointer of a new call that does not return to the trampoline. Where return
-// addresses are on the stack, that of the new call has replaced theirs. Else
-// such a call may be going on, of a function without a frame, but not one of the
-// same function.
-func (r *Runtime) dropReplaced(t *task, sp uint64, entry *Probe) {
-	onStack := r.convention.Link < 0
-	for i := len(t.calls) - 1; i >= 0 && t.calls[i].sp == sp; i-- {
-		if t.calls[i].to == r.returns.addr || !onStack && t.calls[i].entry.Addr != entry.Addr {
-			continue
-		}
-		end := i + 1
-		for end < len(t.calls) && t.calls[end].to == r.returns.addr && t.calls[end].sp == sp {
-			end++
-		}
-		for _, in := range t.calls[i:end] {
-			in.recycle()
-		}
-		t.calls = slices.Delete(t.calls, i, end)
-	}
-}
-
 // returned handles a return to the trampoline: the handlers of all calls that
 // end here run, and the real caller is returned to.
 func (r *Runtime) returned(c *Context) bool {
-	t, sp := r.returns.running[c.CPU], c.Regs.SP()
-	t.dropSkipped(sp)
-	first := len(t.calls) - 1
-	for first >= 0 && t.calls[first].sp == sp && t.calls[first].to == r.returns.addr {
-		first--
+	r.endCalls(c, c.Regs.SP(), 0)
+	return false
+}
+
+// returnedFurther handles a return to an address near the trampoline: the function
+// has added to its return address.
+func (r *Runtime) returnedFurther(cpu int, addr uint64) error {
+	sp := r.m.CPU(cpu).Reg(r.file.SP)
+	if r.convention.Link < 0 {
+		sp -= wordSize // of the address that is no longer on the stack
 	}
-	if first < 0 || t.calls[first].sp != sp {
+	r.enter(cpu, HitActive, r.returns.site)
+	c := r.context(cpu, 0, addr)
+	r.endCalls(c, sp, addr-r.returns.addr)
+	r.m.CPU(cpu).SetReg(r.file.PC, c.Regs.ip)
+	r.leave(cpu)
+	return r.failed
+}
+
+// endCalls has the calls return that were made with a stack pointer, to an address
+// further than that they came from.
+func (r *Runtime) endCalls(c *Context, sp, further uint64) {
+	t := r.cpus[c.CPU].task
+	r.skip(t, sp)
+	to, ok := r.callerOf(t, sp)
+	if !ok {
 		r.failed = &ReturnError{CPU: c.CPU, SP: sp}
-		return false
+		return
 	}
-	to := t.calls[first].to
+	to += further
 	c.Regs.setReturnAddress(sp, to)
 	c.Regs.ip = to
-	for n := len(t.calls) - 1; n >= first; n = len(t.calls) - 1 {
-		in := t.calls[n]
-		t.calls = t.calls[:n]
+	for chained := true; chained; {
+		in := t.pop(sp)
+		if in == nil {
+			return // a handler has ended the task
+		}
 		if in.live() {
 			r.runReturn(c, in, to)
 		}
+		chained = in.to == r.returns.addr
 		in.recycle()
 	}
-	return false
+}
+
+// nearTrampoline reports whether an address is one that a return to the trampoline
+// may lead to where the function has added to it.
+func (r *Runtime) nearTrampoline(addr uint64) bool {
+	return r.returns.addr != 0 && r.stubs.holds(addr) && addr >= r.stubs.page+trampolineOffset
 }
 
 func (r *Runtime) runReturn(c *Context, in *instance, to uint64) {
@@ -343,22 +261,6 @@ func (r *Runtime) runReturn(c *Context, in *instance, to uint64) {
 	p.Handler(r.returnContext(c, in, to))
 }
 
-// realReturn returns where a call with the stack pointer sp, or with sp in its
-// frame, really returns to, if its return address is the trampoline.
-func (r *Runtime) realReturn(t *task, sp, addr uint64) uint64 {
-	if addr != r.returns.addr || addr == 0 {
-		return addr
-	}
-	calls := t.calls
-	n := sort.Search(len(calls), func(i int) bool { return calls[i].sp < sp })
-	for n--; n >= 0; n-- {
-		if calls[n].to != r.returns.addr {
-			return calls[n].to
-		}
-	}
-	return addr
-}
-
 // RealReturnAddress returns what a stack walk of a task should report for the
 // return address addr: never the trampoline. The word at is in the frame of the
 // function that returns there, between the stack pointer that the function was
@@ -366,7 +268,7 @@ func (r *Runtime) realReturn(t *task, sp, addr uint64) uint64 {
 // that holds the return address, on ppc64 the one that the back chain leads to.
 // In a function that has saved nothing yet it is the stack pointer.
 func (r *Runtime) RealReturnAddress(task, at, addr uint64) uint64 {
-	if t := r.returns.tasks[task]; t != nil {
+	if t := r.tasks[task]; t != nil {
 		return r.realReturn(t, at, addr)
 	}
 	return addr
@@ -374,7 +276,8 @@ func (r *Runtime) RealReturnAddress(task, at, addr uint64) uint64 {
 
 // ReturnError says that a program returned to the trampoline though no call is
 // going on that would: a function with a return probe returns twice, as setjmp
-// does, or changes the stack of its caller.
+// does, or changes the stack of its caller. The task cannot go on; Linux sends it
+// SIGILL. Others can, when the host has called TaskExit for it.
 type ReturnError struct {
 	CPU int
 	SP  uint64
@@ -397,9 +300,13 @@ func (r *Runtime) makeTrampoline(im *Image) error {
 	}
 	prefix := r.isa.TrampolinePrefix()
 	addr := r.stubs.page + trampolineOffset
+	entry, offset := r.isa.TrampolineEntry()
+	if err := r.m.Write(addr+offset, entry); err != nil {
+		return err
+	}
 	text := append(slices.Clone(prefix), r.isa.ReturnInst()...)
 	size := max(len(r.isa.ReturnInst()), r.isa.JumpLen())
-	text = append(text, make([]byte, size)...)
+	text = append(text, bytes.Repeat(r.isa.Breakpoint(r.opt.Kernel), size)[:size]...)
 	if err := r.m.Write(addr, text); err != nil {
 		return err
 	}
@@ -416,7 +323,7 @@ func (r *Runtime) makeTrampoline(im *Image) error {
 		return err
 	}
 	r.sites[s.addr] = s
-	r.returns.addr, r.returns.site = addr, s
+	r.returns.addr, r.returns.site = addr+offset, s
 	r.returns.contexts = make([]ReturnContext, len(r.cpus))
 	if err := r.execute(s, patch.Arm); err != nil {
 		return err

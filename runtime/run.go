@@ -30,6 +30,7 @@ func (r *Runtime) Memory() machine.Memory { return r.m }
 func (r *Runtime) Start(cpu int, f Function, args ...uint64) error {
 	c := &r.cpus[cpu]
 	c.stack, c.waiting = r.m.CPU(cpu).Reg(r.file.SP), waiting{}
+	r.placed(cpu, f.Entry)
 	return r.m.CPU(cpu).Call(f, args...)
 }
 
@@ -79,12 +80,16 @@ func (r *Runtime) under(ctx context.Context) (restore func()) {
 	return func() {
 		r.ctx = outer
 		r.abandon()
+		r.stopped()
 	}
 }
 
 // abandon ends the hits that CPUs handle though no handler runs: one has panicked.
 // Those in front of the instruction run again when the program goes on.
 func (r *Runtime) abandon() {
+	if _, program := r.failed.(*ReturnError); program {
+		r.failed = nil
+	}
 	for i := range r.cpus {
 		c := &r.cpus[i]
 		if s := c.current.status; s == HitActive || s == HitSSDone {
@@ -230,7 +235,10 @@ func (r *Runtime) Step(cpu int, instructions int) error {
 	if r.failed != nil {
 		return r.failed
 	}
-	defer r.abandon()
+	defer func() {
+		r.abandon()
+		r.placed(cpu, r.m.CPU(cpu).Reg(r.file.PC))
+	}()
 	if err := r.resume(cpu); err != nil {
 		return err
 	}
@@ -297,6 +305,9 @@ func (r *Runtime) trapped(cpu int, ev Event) error {
 // the CPU was on its way to it, or one of somebody else.
 func (r *Runtime) foreign(cpu int, ev Event) error {
 	regs := r.m.CPU(cpu)
+	if r.nearTrampoline(ev.Addr) {
+		return r.returnedFurther(cpu, ev.Addr)
+	}
 	if !r.trapsAt(ev.Addr) {
 		regs.SetReg(r.file.PC, ev.Addr)
 		return nil
@@ -306,6 +317,7 @@ func (r *Runtime) foreign(cpu int, ev Event) error {
 	}
 	ev = r.surface(cpu, ev)
 	for _, n := range r.notifiers {
+		r.placed(cpu, ev.Addr)
 		if n(cpu, regs, ev) {
 			return r.resume(cpu)
 		}

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"xol/analyze"
 	"xol/arch"
@@ -56,6 +57,10 @@ type Options struct {
 	Pass int
 	// Blacklist is text that must not be probed.
 	Blacklist []machine.Range
+	// Reserved are addresses that the runtime's own areas have to stay out of, though
+	// the machine has no memory there: what the host will give the program, where it
+	// is touched first. The addresses of the images are reserved anyway.
+	Reserved []machine.Range
 	// ClassicTrampoline has functions with return probes return to a
 	// breakpoint. Else they return to code that calls out, which costs no
 	// exception.
@@ -93,6 +98,7 @@ type Runtime struct {
 	sites     map[uint64]*site
 	gone      []*site
 	cpus      []control
+	tasks     map[uint64]*task // by number
 	slots     allocator
 	stubs     stubs
 	returns   returns
@@ -126,12 +132,7 @@ func New(m Machine, isa arch.ISA, opt Options) (*Runtime, error) {
 			r.fields[f.Register] = f
 		}
 	}
-	r.returns.tasks = map[uint64]*task{}
-	r.returns.running = make([]*task, len(r.cpus))
-	for i := range r.cpus {
-		r.SetTask(i, uint64(i))
-		r.cpus[i].front = [2]machine.State{r.file.NewState(), r.file.NewState()}
-	}
+	r.startTasks()
 	return r, nil
 }
 
@@ -140,6 +141,7 @@ type Image struct {
 	Name     string
 	analysis *analyze.Analysis
 	text     []image.Range
+	memory   []image.Range
 	fixups   map[uint64]uint64 // of the exception table
 	entries  entries
 	unloaded bool
@@ -167,10 +169,7 @@ func (r *Runtime) LoadAt(name string, img *image.Image, bias uint64) (*Image, er
 		return nil, fmt.Errorf("runtime: %s is for %s, the machine is %s", name, a.ISA.Name(), r.isa.Name())
 	}
 	im := &Image{Name: name, analysis: a, bias: bias, rules: a.Profile, functions: map[uint64]*function{}}
-	for _, t := range img.Text() {
-		t.Addr += bias
-		im.text = append(im.text, t)
-	}
+	im.text, im.memory = moved(img.Text(), bias), moved(img.Memory(), bias)
 	if im.fixups, err = readFixups(img, bias); err != nil {
 		return nil, err
 	}
@@ -184,6 +183,15 @@ func (r *Runtime) LoadAt(name string, img *image.Image, bias uint64) (*Image, er
 	}
 	r.images = append(r.images, im)
 	return im, nil
+}
+
+// moved returns ranges at bias above their addresses.
+func moved(ranges []image.Range, bias uint64) []image.Range {
+	ranges = slices.Clone(ranges)
+	for i := range ranges {
+		ranges[i].Addr += bias
+	}
+	return ranges
 }
 
 // readFixups returns where the faults of instructions in the exception table

@@ -23,5 +23,8 @@ func (e *StopError) Signal() (s Signal, ok bool) {
 	return 0, false
 }
 
+// Signal returns SIGILL.
+func (e *ReturnError) Signal() Signal { return SIGILL }
+
 // Signal returns SIGSEGV.
 func (e *FaultError) Signal() Signal { return SIGSEGV }

@@ -1,12 +1,16 @@
 package runtime
 
+import "bytes"
+
 // stubs is a page of code of the runtime's own in the guest.
 type stubs struct {
 	page uint64 // 0 where there is none yet
 }
 
 // Offsets in the page. The gates are functions that only return, each a room long:
-// calls of them are those of the host. The same is behind them once more.
+// calls of them are those of the host. The same follows once more. All else in
+// the page are breakpoints: so is the end of mirror functions, and what is around the
+// trampoline.
 const (
 	gateRoom         = 16
 	gates            = 2
@@ -45,16 +49,17 @@ func (r *Runtime) makeStubs(im *Image) error {
 
 // putStubs puts the stubs into a page that is not there yet.
 func (r *Runtime) putStubs(page uint64) error {
-	if err := r.m.Map(page, pageSize, PermRead|PermExec); err != nil {
+	if err := r.mapOwn(page, pageSize, PermRead|PermExec); err != nil {
+		return err
+	}
+	trap := r.isa.Breakpoint(r.opt.Kernel)
+	if err := r.m.Write(page, bytes.Repeat(trap, pageSize/len(trap))); err != nil {
 		return err
 	}
 	for i := range uint64(2 * gates) {
 		if err := r.m.Write(page+i*gateRoom, r.isa.ReturnInst()); err != nil {
 			return err
 		}
-	}
-	if err := r.m.Write(page+mirrorOffset, r.isa.Breakpoint(r.opt.Kernel)); err != nil {
-		return err
 	}
 	r.stubs.page = page
 	return r.m.OnCall(r.stubs.gates(), r.hostCalled)
@@ -76,7 +81,7 @@ const countersBase = 0x7c00_0005_b000
 func (c *counterPages) take(r *Runtime) (uint64, error) {
 	if len(c.free) == 0 {
 		page := uint64(countersBase) + uint64(len(c.pages))*pageSize
-		if err := r.m.Map(page, pageSize, PermRead|PermWrite); err != nil {
+		if err := r.mapOwn(page, pageSize, PermRead|PermWrite); err != nil {
 			return 0, err
 		}
 		c.pages = append(c.pages, page)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"xol/analyze"
@@ -121,10 +122,6 @@ type uprobeIn struct {
 	hit    *Probe
 	ret    *ReturnProbe // nil where there is none
 }
-
-// maxDepth is how many calls with return handlers may be going on in a task
-// [include/linux/uprobes.h, MAX_URETPROBE_DEPTH].
-const maxDepth = 64
 
 // Start makes a process of a machine whose memory holds a program. Options.Uprobes
 // is implied.
@@ -334,7 +331,7 @@ func (p *Process) put(m *mapping, u *Uprobe) (*uprobeIn, error) {
 	if u.ReturnHandler == nil {
 		return in, nil
 	}
-	in.ret = &ReturnProbe{Addr: addr, MaxActive: maxDepth * max(len(p.cpus), 1), Handler: func(c *ReturnContext) {
+	in.ret = &ReturnProbe{Addr: addr, MaxActive: math.MaxInt, Handler: func(c *ReturnContext) {
 		u.ReturnHandler(&UreturnContext{c, u, p})
 	}}
 	if err := p.RegisterReturn(in.ret); err != nil {

@@ -51,7 +51,9 @@ func (r *Runtime) clean(m Machine) error {
 // markers have been copied with the memory.
 func (p *Process) inherit(parent *Process) error {
 	for cpu := range min(len(p.cpus), len(parent.cpus)) {
-		p.SetTask(cpu, parent.returns.running[cpu].number)
+		if t := parent.cpus[cpu].task; parent.tasks[t.number] == t {
+			p.SetTask(cpu, t.number)
+		}
 	}
 	heirs := map[*ReturnProbe]*ReturnProbe{}
 	for _, from := range parent.mappings {
@@ -97,8 +99,9 @@ func (p *Process) inheritCalls(parent *Process, heirs map[*ReturnProbe]*ReturnPr
 	if err := p.makeTrampoline(p.mappings[0].image); err != nil {
 		return err
 	}
-	for number, t := range parent.returns.tasks {
-		own := p.returns.task(number)
+	for number, t := range parent.tasks {
+		own := p.task(number)
+		own.depth = t.depth
 		for _, in := range t.calls {
 			heir := *in
 			heir.data = slices.Clone(in.data)

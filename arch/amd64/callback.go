@@ -29,6 +29,12 @@ func (ISA) FixStep(inst *decode.Inst, r machine.Registers, m machine.Memory) err
 // their own return has taken from the stack.
 func (ISA) TrampolinePrefix() []byte { return []byte{0x6a, 0x00} }
 
+// TrampolineEntry returns a jump back to the prefix whose distance is an int3.
+func (ISA) TrampolineEntry() (code []byte, offset uint64) {
+	const jump, int3 = 0xeb, 0xcc
+	return []byte{jump, int3}, 0x100 - int3 - 2
+}
+
 // OnlyLandingPad reports whether inst does nothing but to be where indirect
 // branches may land: endbr64.
 func (ISA) OnlyLandingPad(inst *decode.Inst) bool { return inst.Has(decode.LandingPad) }

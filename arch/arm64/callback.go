@@ -21,6 +21,9 @@ func (ISA) FixStep(*decode.Inst, machine.Registers, machine.Memory) error { retu
 // a register.
 func (ISA) TrampolinePrefix() []byte { return nil }
 
+// TrampolineEntry returns nothing: the return instruction is one word.
+func (ISA) TrampolineEntry() (code []byte, offset uint64) { return nil, 0 }
+
 // OnlyLandingPad reports whether inst does nothing but to be where indirect
 // branches may land: bti. What signs the return address lands as well, but a
 // probe that replaces that address has to come before it.

@@ -1,0 +1,217 @@
+package runtime
+
+import (
+	"iter"
+	"slices"
+
+	"xol/machine"
+)
+
+// task is a sequence of instructions, as a thread has one: one CPU at a time
+// executes them.
+type task struct {
+	number uint64
+	cpu    int         // that runs it, or noCPU
+	calls  []*instance // that will return to the trampoline: by stack pointer, the highest first, then by time
+	depth  int         // of the calls that are going on
+	activity
+	places []uint64 // where it may be, while no CPU runs it
+}
+
+// noCPU stands for none.
+const noCPU = -1
+
+// activity is what a task does with probes. While a CPU runs the task, it is with
+// the CPU.
+type activity struct {
+	current  hit
+	outer    hit              // while the status is Reenter
+	front    [2]machine.State // registers before an instruction of several; of a second one while the status is Reenter
+	stack    uint64           // pointer, when the task was started
+	stepping bool
+	waiting  waiting
+}
+
+// holds reports whether a hit of the site is going on.
+func (a *activity) holds(s *site) bool {
+	return a.current.site == s || a.outer.site == s || a.waiting.site == s
+}
+
+// startTasks gives every CPU a task of its own.
+func (r *Runtime) startTasks() {
+	r.tasks = map[uint64]*task{}
+	for i := range r.cpus {
+		t := r.task(uint64(i))
+		t.cpu, r.cpus[i].task = i, t
+		r.cpus[i].front = r.newFront()
+	}
+}
+
+func (r *Runtime) newFront() [2]machine.State {
+	return [2]machine.State{r.file.NewState(), r.file.NewState()}
+}
+
+// task returns the task of a number.
+func (r *Runtime) task(number uint64) *task {
+	t := r.tasks[number]
+	if t == nil {
+		t = &task{number: number, cpu: noCPU}
+		r.tasks[number] = t
+	}
+	return t
+}
+
+// SetTask says which task a CPU runs from now on. A host that has a CPU go on with
+// another task, wherever it is, says so before or after it changes the registers,
+// and before the CPU runs: what the task is doing with probes waits until a CPU
+// runs it again, also another one, with the registers that it had. Its calls
+// return in it. A task that another CPU runs is taken from there.
+//
+// A CPU starts with a task of its own, whose number is its own. A host that never
+// switches need not say anything. A coroutine whose stack is copied away and back is
+// such a task, too; one that has its own stack need not be.
+//
+// Called in a handler, as of a probe at the program's own switch, SetTask says in
+// which task calls return from now on; the hit goes on.
+func (r *Runtime) SetTask(cpu int, task uint64) {
+	t := r.task(task)
+	if t.cpu == cpu {
+		return
+	}
+	if t.cpu != noCPU {
+		r.switchTo(t.cpu, noTask())
+	}
+	r.switchTo(cpu, t)
+}
+
+// noTask returns what a CPU runs that was not told.
+func noTask() *task { return &task{cpu: noCPU} }
+
+// switchTo has a CPU run another task.
+func (r *Runtime) switchTo(cpu int, t *task) {
+	c := &r.cpus[cpu]
+	old := c.task
+	old.cpu, t.cpu, c.task = noCPU, cpu, t
+	if c.inHandler() {
+		return
+	}
+	old.places = append(old.places, r.m.CPU(cpu).Reg(r.file.PC))
+	old.activity, c.activity = c.activity, t.activity
+	t.activity, t.places = activity{}, t.places[:0]
+	switch {
+	case c.front[0] != nil:
+	case old.current.status == Idle:
+		c.front, old.front = old.front, c.front
+	default:
+		c.front = r.newFront()
+	}
+	if old.stepping || c.stepping {
+		c.switched = true
+	}
+}
+
+// inHandler reports whether a handler runs on the CPU, or what one calls.
+func (c *control) inHandler() bool {
+	return c.current.status == HitActive || c.current.status == HitSSDone || c.asking || len(c.left) > 0
+}
+
+// TaskExit is called when a task ends, wherever it is: the calls that it was in
+// never return, and what it was doing with probes ends.
+func (r *Runtime) TaskExit(task uint64) {
+	t := r.tasks[task]
+	if t == nil {
+		return
+	}
+	for _, in := range t.calls {
+		in.recycle()
+	}
+	t.calls, t.depth = nil, 0
+	if t.cpu == noCPU {
+		delete(r.tasks, task)
+		return
+	}
+	if c := &r.cpus[t.cpu]; !c.inHandler() {
+		c.switched = c.switched || c.stepping
+		c.activity = activity{front: c.front, stack: c.stack}
+	}
+}
+
+// Depth returns how many calls of functions with return probes are going on in a
+// task, without those that a longjmp has left, as far as that is known.
+func (r *Runtime) Depth(task uint64) int {
+	if t := r.tasks[task]; t != nil {
+		return t.depth
+	}
+	return 0
+}
+
+// Task returns the number of the task that was hit (see Runtime.SetTask).
+func (c *Context) Task() uint64 { return c.r.cpus[c.CPU].task.number }
+
+// takeUp prepares a CPU that was given another task to run: the exception after every
+// instruction is the task's.
+func (r *Runtime) takeUp(cpu int) error {
+	c := &r.cpus[cpu]
+	c.task.places = c.task.places[:0]
+	if !c.switched {
+		return nil
+	}
+	c.switched = false
+	return r.m.CPU(cpu).SingleStep(c.stepping)
+}
+
+// stopped notes where the CPUs are when the host gets them, which may change their
+// registers before it names another task.
+func (r *Runtime) stopped() {
+	for i := range r.cpus {
+		r.placed(i, r.m.CPU(i).Reg(r.file.PC))
+	}
+}
+
+// placed notes where a CPU is.
+func (r *Runtime) placed(cpu int, pc uint64) {
+	t := r.cpus[cpu].task
+	t.places = append(t.places[:0], pc)
+}
+
+// offCPU are the tasks that no CPU runs.
+func (r *Runtime) offCPU() iter.Seq[*task] {
+	return func(yield func(*task) bool) {
+		for _, t := range r.tasks {
+			if t.cpu == noCPU && !yield(t) {
+				return
+			}
+		}
+	}
+}
+
+// anyActivity reports whether f holds for what a CPU or a task that waits is doing.
+func (r *Runtime) anyActivity(f func(a *activity) bool) bool {
+	for i := range r.cpus {
+		if f(&r.cpus[i].activity) {
+			return true
+		}
+	}
+	for t := range r.offCPU() {
+		if f(&t.activity) {
+			return true
+		}
+	}
+	return false
+}
+
+// anyAt reports whether at holds for the place of a CPU, for one that it comes back
+// to from a nested call, or for that of a task that waits.
+func (r *Runtime) anyAt(at func(pc uint64) bool) bool {
+	for i := range r.cpus {
+		if at(r.m.CPU(i).Reg(r.file.PC)) || slices.ContainsFunc(r.cpus[i].left, at) {
+			return true
+		}
+	}
+	for t := range r.offCPU() {
+		if slices.ContainsFunc(t.places, at) {
+			return true
+		}
+	}
+	return false
+}
