@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -24,24 +25,32 @@ import (
 // project in the directory shared, and skips the test where it is not there.
 func Full(t testing.TB, elem ...string) string {
 	t.Helper()
+	path, err := Beside(elem...)
+	if err != nil {
+		t.Skip(err)
+	}
+	return path
+}
+
+// Beside returns the path of a file in the directory shared beside the project,
+// or why it is not there. The test has to run inside the module.
+func Beside(elem ...string) (string, error) {
 	root, err := os.Getwd()
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
 			break
 		}
 		if filepath.Dir(root) == root {
-			t.Fatal("the test does not run inside the module")
+			return "", errors.New("the test does not run inside the module")
 		}
 		root = filepath.Dir(root)
 	}
 	path := filepath.Join(append([]string{root, "..", "shared"}, elem...)...)
-	if _, err := os.Stat(path); err != nil {
-		t.Skip(err)
-	}
-	return path
+	_, err = os.Stat(path)
+	return path, err
 }
 
 // Read returns the contents of a file, unpacked where its name ends in .gz.
