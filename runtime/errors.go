@@ -9,7 +9,7 @@ import (
 // Rules of the runtime itself; those of instructions are in arch/<isa>.
 var (
 	rulePlace = classify.Rule{ID: "runtime/place", Errno: classify.EINVAL,
-		Reason: "a probe is put at a symbol with an offset or at an address: one of the two",
+		Reason: "a probe is put at a symbol or at an address, with an offset: one of the two",
 		Remedy: "set Symbol, or Addr"}
 	ruleSymbol = classify.Rule{ID: "runtime/symbol", Errno: classify.ENOENT,
 		Reason: "no image has a symbol of that name"}
@@ -83,7 +83,7 @@ func (p *Probe) place() string {
 	case p.Symbol != "":
 		return p.Symbol
 	}
-	return fmt.Sprintf("%#x", p.Addr)
+	return fmt.Sprintf("%#x", p.Addr+p.Offset)
 }
 
 // FaultError says that a program, or a handler, accessed memory that is not

@@ -10,7 +10,7 @@ import (
 // Probe is a kprobe. The fields say where it is and what it does, and must not
 // be changed while it is registered. The zero value of the others is fine.
 type Probe struct {
-	// Symbol and Offset, or Addr, say where: one of the two.
+	// Symbol or Addr says where: one of the two. Offset bytes are added.
 	Symbol string
 	Offset uint64
 	Addr   uint64

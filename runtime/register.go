@@ -42,6 +42,10 @@ func (r *Runtime) Register(p *Probe) error {
 
 // siteFor returns the site of a probe at addr, which it makes where there is none.
 func (r *Runtime) siteFor(p *Probe, im *Image, addr uint64) (*site, error) {
+	addr, err := r.placeAsKernel(p, im, addr)
+	if err != nil {
+		return nil, err
+	}
 	addr, entry := r.placeEntry(p, im, addr)
 	if s := r.sites[addr]; s != nil {
 		if s.lost != nil {
@@ -149,21 +153,22 @@ func (r *Runtime) SetArmed(on bool) error {
 
 // resolve finds the address that a probe names.
 func (r *Runtime) resolve(p *Probe) (uint64, *Image, error) {
-	if (p.Symbol == "") == (p.Addr == 0) || p.Symbol == "" && p.Offset != 0 {
+	if (p.Symbol == "") == (p.Addr == 0) {
 		return 0, nil, refuse(p, 0, &rulePlace, nil)
 	}
 	if p.Symbol != "" {
 		return r.resolveSymbol(p)
 	}
-	im := r.imageAt(p.Addr)
+	addr := p.Addr + p.Offset
+	im := r.imageAt(addr)
 	if im == nil {
 		rule := &ruleNotText
-		if r.owns(p.Addr) {
+		if r.owns(addr) {
 			rule = &ruleOwnArea
 		}
-		return 0, nil, refuse(p, p.Addr, rule, nil)
+		return 0, nil, refuse(p, addr, rule, nil)
 	}
-	return p.Addr, im, nil
+	return addr, im, nil
 }
 
 // resolveSymbol takes the first symbol of that name. On ppc64 a function's
@@ -218,6 +223,7 @@ func (r *Runtime) newSite(p *Probe, im *Image, addr uint64) (*site, error) {
 	if r.opt.Uprobes {
 		r.restrict(s, &v)
 	}
+	r.limitAsKernel(s)
 	if !s.mayBoost || r.opt.NoBoost {
 		s.boost = boostNever
 	}

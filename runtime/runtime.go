@@ -70,8 +70,16 @@ type Options struct {
 	// its text runs, calls there become NOPs. A probe of such a function has no
 	// breakpoint; its site becomes a call while the probe is enabled.
 	EntryProbes bool
+	// Profile names the rules of a kernel version, such as linux-6.12: what that
+	// kernel refuses is refused, with its error number; a probe stands where it
+	// would put it, after a landing pad for one; and only what it would boost or
+	// make a jump may become that. Empty means isa, and with Uprobes the uprobes of
+	// Linux 6.12.
+	Profile string
+	// ProfileOptions are the options of that kernel; nil means Debian's.
+	ProfileOptions *classify.KernelOptions
 	// Uprobes makes the probes those of user programs: the rules of uprobes of
-	// Linux 6.12 decide where they may be, copies are not boosted, and
+	// a kernel version decide where they may be, copies are not boosted, and
 	// breakpoints do not become jumps, but for OptimizeNops.
 	Uprobes bool
 	// OptimizeNops has breakpoints on NOPs as long as a jump become jumps, with
@@ -122,6 +130,9 @@ func New(m Machine, isa arch.ISA, opt Options) (*Runtime, error) {
 		m: m, isa: isa, file: isa.Registers(), convention: isa.Convention(), opt: opt,
 		ctx: context.Background(), sites: map[uint64]*site{}, cpus: make([]control, m.NumCPU()), armed: true,
 	}
+	if err := r.checkProfile(); err != nil {
+		return nil, err
+	}
 	r.optimizer.on, r.optimizer.due = !opt.NoOptimize, opt.Pass
 	m.OnBreakpoint(r.quick)
 	m.OnStore(r.stored)
@@ -147,6 +158,7 @@ type Image struct {
 	unloaded bool
 	bias     uint64           // what addresses are above those in the file
 	rules    classify.Profile // that decide where probes may be
+	kernel   *kernelRules     // that decide as well; nil without Options.Profile
 
 	judged    *analyze.Result // the function that was asked about last
 	functions map[uint64]*function
@@ -173,8 +185,8 @@ func (r *Runtime) LoadAt(name string, img *image.Image, bias uint64) (*Image, er
 	if im.fixups, err = readFixups(img, bias); err != nil {
 		return nil, err
 	}
-	if r.opt.Uprobes {
-		im.rules, _ = r.isa.Profile(classify.Uprobe612, classify.KernelOptions{})
+	if err := r.loadRules(im, img); err != nil {
+		return nil, err
 	}
 	if r.opt.EntryProbes {
 		if err := r.prepareEntries(im); err != nil {
