@@ -11,10 +11,13 @@ package image
 import (
 	"debug/elf"
 	"encoding/binary"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"xol/place"
 )
@@ -50,6 +53,12 @@ type Options struct {
 	// Demangle makes Symbolize return C++ and Rust names as they were
 	// written.
 	Demangle bool
+	// DebugDirs are the folders that hold the separate debug files of stripped
+	// programs, such as /usr/lib/debug, from which names and lines are then
+	// taken. Where it is nil none is looked for, not even beside the file.
+	DebugDirs []string
+	// Path is where the file is. OpenFile knows it.
+	Path string
 }
 
 // mapSymbol is one line of a symbol map.
@@ -112,15 +121,31 @@ type Image struct {
 	// kernelNames returns the symbols that a kernel carries for itself, nil
 	// where it has none.
 	kernelNames func() ([]mapSymbol, error)
+	// debug returns the separate debug file, nil where there is none.
+	debug     func() (*debugFile, error)
+	debugOpen atomic.Pointer[debugFile] // to be closed
 }
 
 // Open reads the headers of an ELF file, or of one that is packed in a kernel
 // image or a compressed module. r must stay readable while the image is used.
 //
 // It returns ErrEmpty, ErrNotELF, ErrClass, ErrNoSymbols, a *TypeError, a
+// *DebugFileError, a
 // *MapMismatchError for symbols that cannot be the file's, or a *FormatError
 // for a file that is damaged.
 func Open(r io.ReaderAt, size int64, opt Options) (*Image, error) {
+	im, err := open(r, size, opt)
+	if err != nil {
+		return nil, err
+	}
+	if im.isDebugFile() {
+		return nil, &DebugFileError{hex.EncodeToString(im.buildID())}
+	}
+	return im, nil
+}
+
+// open opens any file, also one with debugging information only.
+func open(r io.ReaderAt, size int64, opt Options) (*Image, error) {
 	if size == 0 {
 		return nil, ErrEmpty
 	}
@@ -156,7 +181,8 @@ func Open(r io.ReaderAt, size int64, opt Options) (*Image, error) {
 	im.marks = sync.OnceValues(im.readMarks)
 	im.pointers = sync.OnceValues(im.readPointers)
 	im.landings = sync.OnceValues(im.readLandings)
-	im.lines = newLineTable(im.debugSection, im.order, func(addr uint64) bool { return im.textAt(addr) >= 0 })
+	im.debug = sync.OnceValues(im.findDebugFile)
+	im.lines = newLineTable(im.debugSectionOf, im.order, func(addr uint64) bool { return im.textAt(addr) >= 0 })
 	return im, nil
 }
 
@@ -166,6 +192,7 @@ func OpenFile(path string, opt Options) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
+	opt.Path = path
 	im, err := openOSFile(f, opt)
 	if err != nil {
 		f.Close()
@@ -186,12 +213,16 @@ func openOSFile(f *os.File, opt Options) (*Image, error) {
 	return Open(f, info.Size(), opt)
 }
 
-// Close closes the file that OpenFile opened.
+// Close closes the file that OpenFile opened, and a debug file.
 func (im *Image) Close() error {
-	if im.closer == nil {
-		return nil
+	var err error
+	if d := im.debugOpen.Swap(nil); d != nil {
+		err = d.Close()
 	}
-	return im.closer.Close()
+	if im.closer != nil {
+		err = errors.Join(im.closer.Close(), err)
+	}
+	return err
 }
 
 // Kind returns what the file is to Linux.

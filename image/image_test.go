@@ -19,7 +19,7 @@ import (
 	"xol/place"
 )
 
-// fixtureFiles are all ELF files of testdata/elf.
+// fixtureFiles are all ELF files of testdata/elf but debug files.
 func fixtureFiles(t testing.TB) map[string][]byte {
 	t.Helper()
 	files := make(map[string][]byte)
@@ -32,7 +32,7 @@ func fixtureFiles(t testing.TB) map[string][]byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bytes.HasPrefix(b, []byte(elf.ELFMAG)) {
+		if bytes.HasPrefix(b, []byte(elf.ELFMAG)) && filepath.Ext(path) != ".debug" {
 			files[filepath.Base(path)] = b
 		}
 	}

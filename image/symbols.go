@@ -86,6 +86,11 @@ func (t *symtab) takeNames(im *Image) error {
 			return err
 		}
 	}
+	if im.sectionOfType(elf.SHT_SYMTAB) == nil {
+		if d, _ := im.debug(); d != nil && d.sectionOfType(elf.SHT_SYMTAB) != nil {
+			return t.takeDebug(im, d)
+		}
+	}
 	return t.takeFile(im)
 }
 

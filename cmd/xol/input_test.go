@@ -39,6 +39,24 @@ func oneLine(stderr string) string {
 	return ""
 }
 
+// withoutCode returns an ELF file as objcopy --only-keep-debug leaves it.
+func withoutCode(t *testing.T, file []byte) []byte {
+	t.Helper()
+	const sectionHeaders, headerSize, shType = 40, 64, 4
+	f, err := elf.NewFile(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = bytes.Clone(file)
+	for i, s := range f.Sections {
+		if s.Flags&elf.SHF_EXECINSTR != 0 {
+			at := f.ByteOrder.Uint64(file[sectionHeaders:]) + uint64(i)*headerSize + shType
+			f.ByteOrder.PutUint32(file[at:], uint32(elf.SHT_NOBITS))
+		}
+	}
+	return file
+}
+
 func TestBadFiles(t *testing.T) {
 	const eType, eMachine = 16, 18 // offsets in the ELF header
 	good := fixture(t, "amd64.elf")
@@ -53,6 +71,7 @@ func TestBadFiles(t *testing.T) {
 		{"32-bit", with(good, elf.EI_CLASS, byte(elf.ELFCLASS32)), "64-bit"},
 		{"RISC-V", with(good, eMachine, byte(elf.EM_RISCV)), "supported: amd64, arm64, ppc64, ppc64le"},
 		{"core dump", with(good, eType, byte(elf.ET_CORE)), "ET_CORE"},
+		{"separate debug file", withoutCode(t, good), "this is a separate debug file: it has names and lines, but no code"},
 		{"cut off in the headers", good[:100], "cut off"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -12,13 +12,16 @@ import (
 // openImage opens the ELF file at path, which may be "-", with the symbols of a
 // System.map unless that is nil. An error starts with the file's name.
 func (a *app) openImage(path string, symbols []byte) (*image.Image, error) {
-	opt := image.Options{Demangle: true}
+	opt := image.Options{Demangle: true, DebugDirs: []string{"/usr/lib/debug"}}
 	if symbols != nil {
 		opt.Symbols = bytes.NewReader(symbols)
 	}
 	img, err := a.openELF(path, opt)
 	if err != nil {
 		return nil, fileError(path, err)
+	}
+	if _, err := img.DebugFile(); err != nil {
+		a.report(fileError(path, fmt.Errorf("no names and lines are taken from %w", err)))
 	}
 	return img, nil
 }
