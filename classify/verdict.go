@@ -4,7 +4,10 @@
 // of one ISA in arch/<isa>.
 package classify
 
-import "strconv"
+import (
+	"iter"
+	"strconv"
+)
 
 // Errno is a Linux error number; 0 means none.
 type Errno uint16
@@ -50,8 +53,60 @@ type Rule struct {
 // Hazard is a way in which a kernel that accepts a probe then executes the
 // instruction wrongly.
 type Hazard struct {
-	ID   string // stable: "amd64/uprobe-vex-as-branch"
-	Text string // one plain sentence
+	ID   string    // stable: "amd64/uprobe-vex-as-branch"
+	Text string    // one plain sentence
+	Seen []Version // the branches on which it was seen to happen
+	Span Span      // the versions for which it is expected, from their sources
+}
+
+// Note is something that a kernel does with a probed instruction which changes
+// nothing that the program computes, but which people ought to know.
+type Note Hazard
+
+// Notes is a set of notes.
+type Notes uint8
+
+// The notes, all of uprobes on x86-64.
+const (
+	NoteFirstByte  Notes = 1 << iota // the first byte stays changed
+	NoteNOPOperand                   // the operand of a NOP stays changed
+	NoteTrapNumber                   // a fault is reported with another trap number
+	NoteIterations                   // every iteration counts as a hit
+)
+
+var notes = [...]Note{
+	{
+		ID:   "amd64/uprobe-first-byte-left",
+		Text: "the kernel clears REX.B in its copy of the first byte and leaves it so in the program when the probe is removed; the bit has no effect on an operand that is relative to rip",
+		Seen: []Version{Linux(5, 10), Linux(6, 1), Linux(6, 12), Linux(6, 16), Linux(6, 17), Linux(6, 18), Linux(6, 19), Linux(7, 0), Linux(7, 1), Linux(7, 2), Linux(7, 3)},
+	},
+	{
+		ID:   "amd64/uprobe-nop-left",
+		Text: "at the first hit the kernel turns this NOP of 10 bytes into a call, and restores only its first bytes when the probe is removed: it stays a NOP, with another operand",
+		Seen: []Version{Linux(7, 2), Linux(7, 3)},
+		Span: Span{Since: Linux(7, 2)},
+	},
+	{
+		ID:   "amd64/uprobe-trap-number",
+		Text: "an exception that the instruction raises on purpose comes from its copy: signal handlers are told the trap number of the thread's exception before",
+		Seen: []Version{Linux(6, 18)},
+	},
+	{
+		ID:   "amd64/uprobe-iterations",
+		Text: "every iteration of a rep instruction is executed as a step of its own and counts as a hit",
+		Seen: []Version{Linux(6, 18)},
+	},
+}
+
+// All returns the notes of the set.
+func (n Notes) All() iter.Seq[*Note] {
+	return func(yield func(*Note) bool) {
+		for i := range notes {
+			if n>>i&1 != 0 && !yield(&notes[i]) {
+				return
+			}
+		}
+	}
 }
 
 // Exec says how a probed instruction is executed after the hit.
@@ -105,6 +160,7 @@ type Verdict struct {
 	Boost    bool // the copy may end in a jump back
 	Boosted  bool // and does: a kernel with CONFIG_PREEMPTION never uses the boost
 	Fixups   Fixups
+	Notes    Notes
 }
 
 // OK reports whether the probe is allowed.
