@@ -274,6 +274,18 @@ type UprobeRow struct {
 	XOL     Bytes  // amd64: what runs out of line
 	Len     int    // the length that the kernel decoded; 0 where refused
 	ISA30   string // ppc64: the answer on a POWER9 where it differs, "errno:exec"
+	Source  string // where the row comes from; lists of versions only
+}
+
+// PageEnd returns how many bytes from the row's instruction on lie in its page,
+// where the list says it.
+func (r *UprobeRow) PageEnd() (n uint64, ok bool) {
+	text, ok := strings.CutPrefix(r.Source, "pageend-")
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(text, 10, 12)
+	return n, err == nil
 }
 
 // UprobeVerdicts reads a list of uprobe verdicts.
@@ -292,8 +304,9 @@ func UprobeVerdicts(path string) ([]UprobeRow, error) {
 }
 
 func uprobeRow(cols []string) (row UprobeRow, err error) {
-	if len(cols) != 9 {
-		return row, fmt.Errorf("%d columns, want 9", len(cols))
+	const columns, withSource = 9, 10
+	if len(cols) != columns && len(cols) != withSource {
+		return row, fmt.Errorf("%d columns, want %d or %d", len(cols), columns, withSource)
 	}
 	for i, c := range cols {
 		if c == "-" {
@@ -316,8 +329,73 @@ func uprobeRow(cols []string) (row UprobeRow, err error) {
 	row.Errno = classify.Errno(number(cols[2]))
 	row.Exec, row.Handler, row.Fixups = cols[3], cols[4], cols[5]
 	row.Len = int(number(cols[7]))
-	if cols[8] != "same" {
+	if len(cols) == withSource {
+		row.Source = cols[9]
+		if real := cols[8]; real != "" && err == nil && number(real) != uint64(row.Errno) {
+			err = fmt.Errorf("analyzed with error %v, registered with %s", row.Errno, real)
+		}
+	} else if cols[8] != "same" {
 		row.ISA30 = cols[8]
 	}
 	return row, err
+}
+
+// UprobeErrnos reads a list of what user space was answered about
+// instructions: only the error numbers are known.
+func UprobeErrnos(path string) ([]UprobeRow, error) {
+	cells, err := Rows(path)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]UprobeRow, 0, len(cells))
+	for i, c := range cells {
+		if len(c) != 4 {
+			return nil, fmt.Errorf("%s: row %d has %d columns, want 4", path, i+1, len(c))
+		}
+		row, err := uprobeRow([]string{c[0], "-", c[1], "-", "-", "-", "-", "-", "-", c[3]})
+		if err != nil {
+			return nil, fmt.Errorf("%s: row %d: %w", path, i+1, err)
+		}
+		row.Line = i + 1
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// UprobeRun is how an instruction ran under a real uprobe on a CPU.
+type UprobeRun struct {
+	Bytes   Bytes // of the slot: others may follow the instruction
+	Errno   classify.Errno
+	Outcome string // same or diff from the run without; skip and - where there was none
+	What    string // what differed first, or why there was no run
+	Exec    string // xol or emulate, as observed
+}
+
+// Weak says that a row tells little: all its runs ended in the same fault, or the
+// CPU lacks the instruction.
+func (r *UprobeRun) Weak() bool {
+	return strings.Contains(r.What, "faults-only") || strings.Contains(r.What, "illegal-on-this-cpu")
+}
+
+// Refused says that the uprobe was refused after all, before other bytes.
+func (r *UprobeRun) Refused() bool { return strings.HasPrefix(r.What, "refused") }
+
+// UprobeRuns reads a list of such runs.
+func UprobeRuns(path string) ([]UprobeRun, error) {
+	cells, err := Rows(path)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]UprobeRun, len(cells))
+	for i, c := range cells {
+		if len(c) != 6 {
+			return nil, fmt.Errorf("%s: row %d has %d columns, want 6", path, i+1, len(c))
+		}
+		errno, err := strconv.ParseUint(c[1], 10, 16)
+		rows[i] = UprobeRun{Errno: classify.Errno(errno), Outcome: c[2], What: c[3], Exec: c[4]}
+		if err = errors.Join(err, rows[i].Bytes.UnmarshalText([]byte(c[0]))); err != nil {
+			return nil, fmt.Errorf("%s: row %d: %w", path, i+1, err)
+		}
+	}
+	return rows, nil
 }
