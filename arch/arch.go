@@ -29,8 +29,11 @@ type ISA interface {
 	// Text returns the instruction in GNU assembler syntax. lookup names
 	// addresses; nil leaves them as numbers.
 	Text(inst *decode.Inst, lookup decode.SymLookup) string
-	// Profile returns the ISA's rules under one of the names of package
-	// classify. The options matter only to kernel profiles.
+	// Profiles returns the names of the ISA's profiles.
+	Profiles() []string
+	// Profile returns the ISA's rules under one of these names, or under that
+	// of a version between two of them, for which the older one answers. The
+	// options matter only to kernel profiles.
 	Profile(name string, opt classify.KernelOptions) (classify.Profile, bool)
 	// Optimizer returns the rules of the same profile for turning breakpoints
 	// into jumps.

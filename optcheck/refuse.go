@@ -35,12 +35,12 @@ var (
 	}
 	linuxUprobe = classify.Rule{
 		ID:     "linux/uprobe-no-jump",
-		Reason: "uprobes of Linux 6.12 always use a breakpoint",
+		Reason: "uprobes stay breakpoints, but for a few NOPs that become calls since 6.18",
 		Remedy: "the profile isa shows where a jump would be possible",
 	}
 )
 
-// LinuxUprobes returns the Optimizer of uprobes, which Linux 6.12 has none for.
+// LinuxUprobes returns the Optimizer of uprobes, which Linux has none for.
 func LinuxUprobes() Optimizer { return RefuseAll(&linuxUprobe) }
 
 // LinuxKprobe judges by what is the same on every architecture that optimizes

@@ -11,15 +11,17 @@ import (
 
 // Profile returns the ISA's rules under one of the names of package classify.
 func (ISA) Profile(name string, opt classify.KernelOptions) (classify.Profile, bool) {
-	switch name {
-	case classify.ISA:
-		return classify.WithOwnedText(isaProfile{}), true
-	case classify.Linux612:
-		return classify.WithKernelChecks(kprobeProfile{cfi: opt.CFI, boosts: !opt.Preemption}, opt), true
-	case classify.Uprobe612:
-		return classify.WithCheckedPlaces(uprobeProfile{}), true
+	mechanism, v, ok := known.Find(name)
+	if !ok {
+		return nil, false
 	}
-	return nil, false
+	switch mechanism {
+	case classify.Architecture:
+		return classify.WithOwnedText(isaProfile{}), true
+	case classify.Uprobes:
+		return classify.WithCheckedPlaces(newUprobeProfile(v)), true
+	}
+	return classify.WithKernelChecks(kprobeProfile{cfi: opt.CFI, boosts: !opt.Preemption, decoder: newKernelDecoder(v)}, opt), true
 }
 
 // isaProfile says what a probe mechanism can do that rewrites instructions as
@@ -135,8 +137,9 @@ func isNearBranch(d Detail) bool {
 // are not refused: running kernels accept them, and check only the places of
 // LOCK prefixes while they run on one CPU.
 type kprobeProfile struct {
-	cfi    bool
-	boosts bool // copies end in a jump back where they may
+	cfi     bool
+	boosts  bool // copies end in a jump back where they may
+	decoder *kernelDecoder
 }
 
 // Name returns "linux-6.12".
@@ -145,7 +148,7 @@ func (kprobeProfile) Name() string { return classify.Linux612 }
 // Func judges every instruction of f.
 func (p kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
 	dst, verdicts := classify.Extend(dst, len(f.Insts))
-	w := kernelWalk{code: f.Code}
+	w := kernelWalk{decoder: p.decoder, code: f.Code}
 	for i := range verdicts {
 		inst := &f.Insts[i]
 		if w.next == inst.Addr-f.Addr && !w.lost && p.plain(&verdicts[i], inst) {
@@ -160,7 +163,7 @@ func (p kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify
 			continue
 		}
 		if i := decode.From(f.Insts, m.Addr); i < len(f.Insts) && f.Insts[i].Addr == m.Addr {
-			forbidBoost(&verdicts[i], f, &f.Insts[i])
+			p.forbidBoost(&verdicts[i], f, &f.Insts[i])
 		}
 	}
 	if len(verdicts) > 0 && movesEntry(f.Code) && f.Insts[0].Addr == f.Addr {
@@ -179,11 +182,11 @@ func (p kprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
 	if start {
 		inst = &f.Insts[i]
 	}
-	w := kernelWalk{code: f.Code}
+	w := kernelWalk{decoder: p.decoder, code: f.Code}
 	p.reach(&v, &w, f, addr-f.Addr, inst)
 	for _, m := range f.Marks.Starting(addr, addr+1) {
 		if m.Kind&place.ExTable != 0 {
-			forbidBoost(&v, f, inst)
+			p.forbidBoost(&v, f, inst)
 		}
 	}
 	return v
@@ -191,11 +194,11 @@ func (p kprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
 
 // forbidBoost changes the verdict on inst, an instruction of f whose faults
 // the exception table handles, which are looked up by the address.
-func forbidBoost(v *classify.Verdict, f *classify.Func, inst *decode.Inst) {
+func (p kprobeProfile) forbidBoost(v *classify.Verdict, f *classify.Func, inst *decode.Inst) {
 	if v.Boosted {
 		var k kernelInsn
 		var buf [kernelWindow]byte
-		k.decode(window(f.Code, inst.Addr-f.Addr, &buf))
+		p.decoder.decode(&k, window(f.Code, inst.Addr-f.Addr, &buf))
 		*v = classify.Verdict{}
 		k.kprobeVerdict(v, inst, false)
 	}
@@ -210,7 +213,7 @@ func (p kprobeProfile) Lone(code []byte, addr uint64) (v classify.Verdict) {
 		inst = decode.Inst{Addr: addr, Props: decode.Invalid}
 	}
 	f := classify.Func{Addr: addr, Code: code}
-	w := kernelWalk{code: code}
+	w := kernelWalk{decoder: p.decoder, code: code}
 	p.reach(&v, &w, &f, 0, &inst)
 	return v
 }
@@ -243,12 +246,13 @@ func (p kprobeProfile) moved(f *classify.Func) classify.Verdict {
 
 // kernelWalk decodes code from its start as the kernel does, always forward.
 type kernelWalk struct {
-	code  []byte
-	start uint64 // offset of the instruction decoded last, or of what cannot be decoded
-	next  uint64 // offset behind it
-	lost  bool   // what stands at start cannot be decoded
-	insn  kernelInsn
-	buf   [kernelWindow]byte
+	decoder *kernelDecoder
+	code    []byte
+	start   uint64 // offset of the instruction decoded last, or of what cannot be decoded
+	next    uint64 // offset behind it
+	lost    bool   // what stands at start cannot be decoded
+	insn    kernelInsn
+	buf     [kernelWindow]byte
 }
 
 // seek walks on until an instruction starts at or behind off, or holds it, and
@@ -256,7 +260,7 @@ type kernelWalk struct {
 func (w *kernelWalk) seek(off uint64) bool {
 	for w.next <= off && !w.lost {
 		w.start = w.next
-		if !w.insn.decode(window(w.code, w.start, &w.buf)) {
+		if !w.decoder.decode(&w.insn, window(w.code, w.start, &w.buf)) {
 			w.lost = true
 			return false
 		}

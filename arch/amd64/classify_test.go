@@ -142,7 +142,7 @@ func TestKprobeCopyRange(t *testing.T) {
 		{0x555555554000, false},
 		{0xffff888000000000, false},
 	} {
-		v := kprobeProfile{}.Lone(code, c.addr)
+		v := kprobe612.Lone(code, c.addr)
 		if v.OK() != c.ok || !c.ok && archtest.Errno(&v) != classify.EINVAL {
 			t.Errorf("%#x: got %+v", c.addr, v)
 		}
@@ -161,11 +161,11 @@ func TestKprobeEntry(t *testing.T) {
 		{"nothing behind it", "f30f1efa", false},
 	} {
 		f := testFunc(unhex(t, c.code))
-		v := kprobeProfile{}.At(f, f.Addr)
+		v := kprobe612.At(f, f.Addr)
 		if got := v.MovedTo == f.Addr+4; got != c.moved || !v.OK() {
 			t.Errorf("%s: got %+v", c.name, v)
 		}
-		if all := (kprobeProfile{}).Func(nil, f); all[0] != v {
+		if all := kprobe612.Func(nil, f); all[0] != v {
 			t.Errorf("%s: Func says %+v, At %+v", c.name, all[0], v)
 		}
 	}
@@ -200,7 +200,7 @@ func TestKprobeHazards(t *testing.T) {
 		{"xop", "8fe878c2fa0d", "amd64/kprobe-wrong-length"},
 		{"xop, rip-relative", "8fe8d8a305440d060030", "amd64/kprobe-wrong-address"},
 	} {
-		v := kprobeProfile{}.Lone(unhex(t, c.code), testAddr)
+		v := kprobe612.Lone(unhex(t, c.code), testAddr)
 		if _, got := archtest.IDs(&v); got != c.hazard || !v.OK() {
 			t.Errorf("%s: got %q, want %q; %+v", c.name, got, c.hazard, v)
 		}
@@ -320,7 +320,7 @@ func TestRulesAreComplete(t *testing.T) {
 // get them.
 func profiles() []classify.Profile {
 	linux, _ := ISA{}.Profile(classify.Linux612, classify.KernelOptions{CFI: true})
-	return []classify.Profile{isaProfile{}, kprobeProfile{cfi: true}, uprobeProfile{}, linux}
+	return []classify.Profile{isaProfile{}, kprobeProfile{cfi: true, decoder: decoder612}, uprobe612, linux}
 }
 
 // randomMarks derives marks in and around a function from a seed.

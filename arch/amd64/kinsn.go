@@ -3,16 +3,17 @@ package amd64
 import (
 	"encoding/binary"
 
+	"xol/classify"
 	"xol/decode"
 )
 
-// kernelInsn is an instruction as the instruction decoder of Linux 6.12 sees
-// it, whose answer the kernel's probes depend on [arch/x86/lib/insn.c]. It
-// differs from the instruction set:
+// kernelInsn is an instruction as the instruction decoder of Linux sees it,
+// whose answer the kernel's probes depend on [arch/x86/lib/insn.c]. It differs
+// from the instruction set:
 //
-//   - VEX, EVEX and REX2 count as prefixes: the opcode is the one byte behind
+//   - VEX, EVEX, XOP and REX2 count as prefixes: the opcode is the one byte after
 //     them, without its map;
-//   - XOP is unknown: 8F is always pop;
+//   - what a version does not know yet, it reads as something else: XOP as pop;
 //   - it keeps four different legacy prefixes, a fifth is the opcode;
 //   - the last legacy prefix is the mandatory one, not F3 or F2 before 66;
 //   - what the maps lack has no operand bytes in a legacy encoding and is
@@ -27,11 +28,73 @@ type kernelInsn struct {
 	len      uint8
 	nprefix  uint8 // legacy prefix bytes, repeated ones counted
 	nrex     uint8 // 0, 1 for REX, 2 for REX2
-	nvex     uint8 // 0, or length of VEX or EVEX
+	nvex     uint8 // 0, or length of VEX, EVEX or XOP
 	nop      uint8 // bytes in op
 	nimm     uint8 // bytes of the immediate, which is the last part
 	hasModRM bool
+	xop      bool // the VEX-like prefix is XOP
 	forced   bool // starts with a forced-emulation prefix
+}
+
+// kernelDecoder is the instruction decoder of one version of Linux.
+type kernelDecoder struct {
+	knows   behavior
+	primary [256]byte // letters, as in kernelMap0
+	maps    [kernelMapCount][256]kernelCell
+}
+
+// kernelCell holds the letters of an opcode by the variant that a prefix
+// selects.
+type kernelCell [4]byte
+
+// kernelMapCount counts the maps that a decoder can have, up to XOP's last.
+const kernelMapCount = MapXOPA + 1
+
+// newKernelDecoder returns the decoder of version v.
+func newKernelDecoder(v classify.Version) *kernelDecoder {
+	d := &kernelDecoder{knows: behaviorOf(v), primary: [256]byte([]byte(kernelMap0))}
+	for m := range d.maps {
+		for op := range d.maps[m] {
+			d.maps[m][op] = kernelCell{'.', '.', '.', '.'}
+		}
+	}
+	for m := Map0F; int(m) < len(kernelMaps); m++ {
+		for row, letters := range kernelMaps[m] {
+			d.setRow(m, row, letters)
+		}
+	}
+	for i := range kernelMapChanges {
+		c := &kernelMapChanges[i]
+		switch {
+		case !c.versions.Holds(v):
+		case c.row == everyRow:
+			for row := range 16 {
+				d.setRow(c.m, row, c.letters)
+			}
+		default:
+			d.setRow(c.m, c.row, c.letters)
+		}
+	}
+	return d
+}
+
+// setRow fills sixteen opcodes of a map. Letters are separated into cells but
+// for the one-byte map and those of XOP, which know no variants.
+func (d *kernelDecoder) setRow(m Map, row int, letters string) {
+	for i := range 16 {
+		op := row<<4 | i
+		switch {
+		case m == MapOneByte:
+			d.primary[op] = letters[i]
+		case letters == "":
+			d.maps[m][op] = kernelCell{'.', '.', '.', '.'}
+		case len(letters) == 16:
+			c := letters[i]
+			d.maps[m][op] = kernelCell{c, c, c, c}
+		default:
+			d.maps[m][op] = kernelCell([]byte(letters[5*i:][:4]))
+		}
+	}
 }
 
 const (
@@ -127,8 +190,9 @@ func isPlain(inst *decode.Inst, d Detail) bool {
 	return d&others == 0 && uint8(d>>rexAt&1) == inst.Fields.Opcode && !inst.Has(decode.Invalid)
 }
 
-// decode decodes the instruction at b[0] and reports whether the kernel can.
-func (k *kernelInsn) decode(b *[kernelWindow]byte) bool {
+// decode fills in k with the instruction at b[0] and reports whether the kernel
+// can decode it.
+func (d *kernelDecoder) decode(k *kernelInsn, b *[kernelWindow]byte) bool {
 	*k = kernelInsn{}
 	i := 0
 	if b[0] == 0x0F && b[1] == 0x0B && forcedEmulation(b) {
@@ -136,9 +200,9 @@ func (k *kernelInsn) decode(b *[kernelWindow]byte) bool {
 		i = 5
 	}
 	i, variant := k.takePrefixes(b, i)
-	i = k.takeREX(b, i)
-	i, at := k.takeOpcode(b, i, variant)
-	letter := kernelLetter(at.m, at.op, at.variant)
+	i = d.takeREX(k, b, i)
+	i, at := d.takeOpcode(k, b, i, variant)
+	letter := d.letter(at)
 	form := &kernelForms[letter&127]
 	if form.encodings&at.encodings == 0 {
 		return false
@@ -175,32 +239,41 @@ type kernelPlace struct {
 	op        byte
 	variant   uint8 // 0, or 1 for 66, 2 for F3, 3 for F2
 	encodings uint8
+	stop      bool // nothing after the opcode is decoded
 }
 
-// takeREX takes REX, REX2, VEX or EVEX at b[i] and returns the index behind it.
-func (k *kernelInsn) takeREX(b *[kernelWindow]byte, i int) int {
+// takeREX takes REX, REX2, VEX, EVEX or XOP at b[i] and returns the index after
+// it.
+func (d *kernelDecoder) takeREX(k *kernelInsn, b *[kernelWindow]byte, i int) int {
 	switch c := b[i&15]; {
 	case c&0xF0 == 0x40:
 		k.rex, k.nrex = c, 1
-		i = k.takeVEX(b, i+1)
-	case c == 0xD5:
+		i++
+		if d.knows&vexAfterREX != 0 {
+			i = k.takeVEX(b, i)
+		}
+	case c == 0xD5 && d.knows&knowsREX2 != 0:
 		k.rex, k.nrex = c, 2
 		k.payload[0] = b[(i+1)&15]
 		i += 2
 	case c == 0xC4 || c == 0xC5 || c == 0x62:
 		i = k.takeVEX(b, i)
+	case c == 0x8F && d.knows&knowsXOP != 0 && b[(i+1)&15]&0x38 != 0:
+		k.nvex, k.xop = 3, true
+		k.payload = [3]byte{b[(i+1)&15], b[(i+2)&15], 0}
+		i += 3
 	}
 	return i
 }
 
-// takeOpcode takes the opcode at b[i] and returns the index behind it.
-func (k *kernelInsn) takeOpcode(b *[kernelWindow]byte, i int, variant uint8) (next int, at kernelPlace) {
+// takeOpcode takes the opcode at b[i] and returns the index after it.
+func (d *kernelDecoder) takeOpcode(k *kernelInsn, b *[kernelWindow]byte, i int, variant uint8) (next int, at kernelPlace) {
 	at = kernelPlace{op: b[i&15], variant: variant, encodings: asLegacy}
 	i++
 	k.op[0], k.nop = at.op, 1
 	switch {
 	case k.nvex != 0:
-		at.m, at.variant, at.encodings = k.vexMap()
+		at.m, at.variant, at.encodings = d.vexMap(k)
 	case k.nrex == 2:
 		// The kernel takes any form here.
 		at.encodings = asLegacy | asVEX | asEVEX
@@ -217,6 +290,8 @@ func (k *kernelInsn) takeOpcode(b *[kernelWindow]byte, i int, variant uint8) (ne
 			i++
 			k.op[2], k.nop = at.op, 3
 		}
+	case d.knows&stopsAtNot64 != 0:
+		at.stop = at.op == 0x82 || at.op == 0x9A || at.op == 0xD4 || at.op == 0xEA
 	}
 	return i, at
 }
@@ -305,35 +380,40 @@ func (k *kernelInsn) takeVEX(b *[kernelWindow]byte, i int) int {
 	return i + int(k.nvex)
 }
 
-// vexMap returns the opcode map and pp of a VEX or EVEX prefix, and what it
-// counts as.
-func (k *kernelInsn) vexMap() (m Map, pp, encodings uint8) {
+// vexMap returns the opcode map and pp of k's VEX, EVEX or XOP prefix, and what
+// it counts as.
+func (d *kernelDecoder) vexMap(k *kernelInsn) (m Map, pp, encodings uint8) {
 	pp = k.payload[1] & 3
-	switch k.nvex {
-	case 2:
+	switch {
+	case k.xop:
+		if m = Map(k.payload[0] & 31); m < MapXOP8 {
+			return m, pp, 0
+		}
+		return m, pp, asVEX
+	case k.nvex == 2:
 		return Map0F, pp, asVEX
-	case 3:
+	case k.nvex == 3:
 		m, encodings = Map(k.payload[0]&31), asVEX
-	default:
+	case d.knows&wideEVEXMap != 0:
 		m, encodings = Map(k.payload[0]&7), asEVEX
+	default:
+		m, encodings = Map(k.payload[0]&3), asEVEX
 	}
-	if m == MapOneByte {
+	if m == MapOneByte || m >= MapXOP8 {
 		encodings = 0
 	}
 	return m, pp, encodings
 }
 
-// kernelLetter returns what a map says of an opcode.
-func kernelLetter(m Map, op byte, variant uint8) byte {
-	if m == MapOneByte {
-		return kernelMap0[op]
-	}
-	if int(m) >= len(kernelMaps) {
+// letter returns what a map says of an opcode.
+func (d *kernelDecoder) letter(at kernelPlace) byte {
+	switch {
+	case at.stop:
 		return '.'
-	}
-	row := kernelMaps[m][op>>4]
-	if i := int(op&15)*5 + int(variant); i < len(row) {
-		return row[i]
+	case at.m == MapOneByte:
+		return d.primary[at.op]
+	case at.m < kernelMapCount:
+		return d.maps[at.m][at.op][at.variant&3]
 	}
 	return '.'
 }

@@ -1,9 +1,12 @@
 package amd64
 
-// The opcode maps that the instruction decoder of Linux 6.12 knows
+import "xol/classify"
+
+// The opcode maps that the instruction decoder of Linux knows
 // [arch/x86/lib/x86-opcode-map.txt, arch/x86/lib/insn.c], as far as lengths
-// and refusals depend on them. They are facts about that decoder, with its
-// gaps, not about the instruction set; tables.go holds that.
+// and refusals depend on them: those of 6.12, and what other versions have
+// instead in kernelMapChanges. They are facts about that decoder, with its gaps,
+// not about the instruction set; tables.go holds that.
 //
 // A letter says what follows an opcode and in which encodings the kernel takes
 // it: see kernelForms. A dot is an opcode without operand bytes, also where
@@ -131,10 +134,63 @@ var kernelGroups = [...]kernelGroup{
 	{Map0F38, 0xF3, [4]string{"MVVVMMMM", "MVVVMMMM", "MVVVMMMM", "MVVVMMMM"}},
 	{Map4, 0xF6, [4]string{"eeEEEEEE", "eeEEEEEE", "eeEEEEEE", "eeEEEEEE"}},
 	{Map4, 0xF7, [4]string{"ZZEEEEEE", "ZZEEEEEE", "ZZEEEEEE", "ZZEEEEEE"}},
+	{MapXOPA, 0x12, [4]string{"DDXXXXXX", "DDXXXXXX", "DDXXXXXX", "DDXXXXXX"}},
 }
 
 type kernelGroup struct {
 	m     Map
 	op    byte
 	forms [4]string
+}
+
+// kernelMapChange is a row of a map that some versions have instead of that of
+// 6.12. Empty letters are an unknown row.
+type kernelMapChange struct {
+	versions classify.Span
+	m        Map
+	row      int // 0 to 15, or everyRow
+	letters  string
+}
+
+const everyRow = -1
+
+// kernelMapChanges are these rows. The one-byte map and those of XOP have one
+// letter per opcode.
+var kernelMapChanges = [...]kernelMapChange{
+	{until(linux5_10.Patch(262)), MapOneByte, 0x6, "..MMppppjZbm...."},
+	{until(linux6_1), Map0F38, 0x4, ".V.. .V.. .E.. .E.. .E.. .X.. .X.. .X.. .... .... .... .... .E.. .E.. .E.. .E.."},
+	{until(linux6_1), Map0F38, 0x5, ".E.. .E.. .EEE .E.E .E.. .E.. .... .... .X.. .X.. .X.. .E.. .... .... .... ...."},
+	{until(linux6_1), Map0F3A, 0x0, ".x.. .x.. .x.. .e.. .x.. .x.. .x.. .... .v.. .v.. .v.. .v.. .v.. .v.. .v.. mv.."},
+	{until(linux6_1), Map0F3A, 0x2, ".v.. .v.. .v.. .e.. .... .e.. .e.. .e.. .... .... .... .... .... .... .... ...."},
+	{until(linux6_1), Map0F3A, 0x5, ".e.. .e.. .... .... .e.. .e.. .e.. .e.. .... .... .... .... .... .... .... ...."},
+	{until(linux6_1), Map0F3A, 0x6, ".v.. .v.. .v.. .v.. .... .... .e.. .e.. .... .... .... .... .... .... .... ...."},
+	{until(linux6_1), Map0F3A, 0xC, ".... .... .... .... .... .... .... .... .... .... .... .... mmmm .... .v.. .v.."},
+	{until(linux6_1), Map0F3A, 0xF, "...x .... .... .... .... .... .... .... .... .... .... .... .... .... .... ...."},
+	{until(linux6_1), Map5, everyRow, ""},
+	{until(linux6_1), Map6, everyRow, ""},
+	{classify.Span{Since: linux6_1, Until: linux6_12}, Map0F38, 0x5, ".V.. .V.. .VEE .V.E .E.. .E.. .... .... .X.. .X.. .X.. .E.. ..V. .... VVVV ...."},
+	{until(linux6_12), Map0F38, 0x6, ".... .... .E.. .E.. .E.. .E.. .E.. .... ...E .... .... .... .... .... .... ...."},
+	{until(linux6_12), Map0F38, 0x7, ".E.. .E.. .EEE .E.. .... .E.. .E.. .E.. .X.. .X.. .E.. .E.. .E.. .E.. .E.. .E.."},
+	{until(linux6_12), Map0F38, 0xB, ".... .... .... .... .E.. .E.. .X.. .X.. .X.. .X.. .X.. .X.. .X.. .X.. .X.. .X.."},
+	{until(linux6_12), Map0F38, 0xC, ".... .... .... .... .E.. .... GGGG GGGG ME.. MMMM ME.. ME.. ME.. ME.. .... .V.."},
+	{until(linux6_12), Map0F38, 0xD, ".... .... .... .... .... .... .... .... .... .... .... .V.. .V.. .V.. .V.. .V.."},
+	{until(linux6_12), Map0F38, 0xE, ""},
+	{until(linux6_12), Map0F38, 0xF, "MM.M MM.M X!!! GGGG .... XMXX MMMX XXXX .MMM MMMM .... .... .... .... .... ...."},
+	{until(linux6_12), Map0F3A, 0xD, ".... .... .... .... .... .... .... .... .... .... .... .... .... .... .... .v.."},
+	{until(linux6_12), Map4, everyRow, ""},
+	{until(linux6_12), Map7, everyRow, ""},
+	{since(linux6_18), MapXOP8, 0x8, ".....xxx......xx"},
+	{since(linux6_18), MapXOP8, 0x9, ".....xxx......xx"},
+	{since(linux6_18), MapXOP8, 0xA, "..xx..x........."},
+	{since(linux6_18), MapXOP8, 0xB, "......x........."},
+	{since(linux6_18), MapXOP8, 0xC, "xxxx........xxxx"},
+	{since(linux6_18), MapXOP8, 0xE, "............xxxx"},
+	{since(linux6_18), MapXOP9, 0x0, ".XX............."},
+	{since(linux6_18), MapXOP9, 0x1, "..X............."},
+	{since(linux6_18), MapXOP9, 0x8, "XXXX............"},
+	{since(linux6_18), MapXOP9, 0x9, "XXXXXXXXXXXX...."},
+	{since(linux6_18), MapXOP9, 0xC, ".XXX..XX...X...."},
+	{since(linux6_18), MapXOP9, 0xD, ".XXX..XX...X...."},
+	{since(linux6_18), MapXOP9, 0xE, ".XXX............"},
+	{since(linux6_18), MapXOPA, 0x1, "D.G............."},
 }

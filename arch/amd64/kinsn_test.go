@@ -13,7 +13,15 @@ import (
 
 	"github.com/ulikunitz/xz"
 
+	"xol/classify"
 	"xol/internal/refdata"
+)
+
+// The profiles of 6.12, and the decoder that they share.
+var (
+	decoder612 = newKernelDecoder(linux6_12)
+	kprobe612  = kprobeProfile{decoder: decoder612}
+	uprobe612  = newUprobeProfile(linux6_12)
 )
 
 func unhex(t testing.TB, s string) []byte {
@@ -68,7 +76,7 @@ func TestKernelDecoderPeculiarities(t *testing.T) {
 	} {
 		var k kernelInsn
 		var buf [kernelWindow]byte
-		ok := k.decode(window(unhex(t, c.code), 0, &buf))
+		ok := decoder612.decode(&k, window(unhex(t, c.code), 0, &buf))
 		if !ok {
 			k.len = 0
 		}
@@ -82,19 +90,22 @@ func TestKernelDecoderPeculiarities(t *testing.T) {
 // [arch/x86/include/asm/inat.h]: by escape, group or VEX map, by prefix, then
 // by opcode or ModRM.reg.
 type inat struct {
-	primary       []uint32
-	escapes, vexs [32][4][]uint32
-	groups        [32][4][]uint32
+	prefixBits uint // 4, or 5 where REX2 is known
+	primary    []uint32
+
+	escapes, vexs, groups, xops [32][4][]uint32
 }
 
 // The parts of an attribute.
-func inatPrefix(a uint32) uint32 { return a & 31 }
-func inatEscape(a uint32) uint32 { return a >> 5 & 3 }
-func inatGroup(a uint32) uint32  { return a >> 7 & 31 }
-func inatImm(a uint32) uint32    { return a >> 12 & 7 }
+func (x *inat) prefix(a uint32) uint32 { return a & (1<<x.prefixBits - 1) }
+func (x *inat) escape(a uint32) uint32 { return a >> x.prefixBits & 3 }
+func (x *inat) group(a uint32) uint32  { return a >> (x.prefixBits + 2) & 31 }
+func (x *inat) imm(a uint32) uint32    { return a >> (x.prefixBits + 7) & 7 }
+
+func (x *inat) has(a, flag uint32) bool { return a>>(x.prefixBits+10)&flag != 0 }
 
 const (
-	inatModRM = 1 << (15 + iota)
+	inatModRM = 1 << iota
 	inatForce64
 	inatImm2
 	inatMoffset
@@ -105,6 +116,7 @@ const (
 	_
 	_
 	inatScalable
+	inatInvalid64
 )
 
 func readImage(t *testing.T, path string) *inat {
@@ -151,18 +163,25 @@ func readImage(t *testing.T, path string) *inat {
 		}
 		return w
 	}
-	tables := func(to *[32][4][]uint32, name string, rows, n int) {
-		b := read(at[name], rows*4*8)
-		for i := range rows * 4 {
+	tables := func(to *[32][4][]uint32, name string, rows, variants, n int) {
+		if at[name] == 0 {
+			return
+		}
+		b := read(at[name], rows*variants*8)
+		for i := range rows * variants {
 			if p := binary.LittleEndian.Uint64(b[8*i:]); p != 0 {
-				to[i/4][i%4] = words(p, n)
+				to[i/variants][i%variants] = words(p, n)
 			}
 		}
 	}
-	x := &inat{primary: words(at["inat_primary_table"], 256)}
-	tables(&x.escapes, "inat_escape_tables", 4, 256)
-	tables(&x.groups, "inat_group_tables", 32, 8)
-	tables(&x.vexs, "inat_avx_tables", 32, 256)
+	x := &inat{prefixBits: 4, primary: words(at["inat_primary_table"], 256)}
+	if x.primary[0xD5]&31 == 16 {
+		x.prefixBits = 5
+	}
+	tables(&x.escapes, "inat_escape_tables", 4, 4, 256)
+	tables(&x.groups, "inat_group_tables", 32, 4, 8)
+	tables(&x.vexs, "inat_avx_tables", 32, 4, 256)
+	tables(&x.xops, "inat_xop_tables", 24, 1, 256)
 	return x
 }
 
@@ -180,7 +199,7 @@ func (x *inat) length(b []byte) int {
 		return 0
 	}
 	operand, address, seen, last := 4, 8, "", byte(0)
-	for p := inatPrefix(x.primary[at(i)]); p >= 1 && p <= 11; p = inatPrefix(x.primary[at(i)]) {
+	for p := x.prefix(x.primary[at(i)]); p >= 1 && p <= 11; p = x.prefix(x.primary[at(i)]) {
 		if !strings.Contains(seen, string(rune(at(i)))) {
 			if len([]rune(seen)) == 4 {
 				break
@@ -196,13 +215,14 @@ func (x *inat) length(b []byte) int {
 		last = at(i)
 		i++
 	}
-	variant := inatPrefix(x.primary[last])
+	variant := x.prefix(x.primary[last])
 	if last == 0 || variant > 3 {
 		variant = 0
 	}
-	rex2, vex := false, []byte(nil)
-	switch inatPrefix(x.primary[at(i)]) {
+	rex, rex2, vex := false, false, []byte(nil)
+	switch x.prefix(x.primary[at(i)]) {
 	case 12:
+		rex = true
 		if at(i)&8 != 0 {
 			operand = 8
 		}
@@ -214,8 +234,14 @@ func (x *inat) length(b []byte) int {
 		}
 		i += 2
 	}
-	if !rex2 {
-		switch inatPrefix(x.primary[at(i)]) {
+	knowsXOP := x.prefix(x.primary[0x8F]) == 17
+	if !rex2 && !(rex && knowsXOP) {
+		switch x.prefix(x.primary[at(i)]) {
+		case 17:
+			if at(i+1)&0x38 != 0 {
+				vex = []byte{0x8F, at(i + 1), at(i + 2)}
+				i += 3
+			}
 		case 13:
 			vex = []byte{0xC5, at(i + 1), at(i+1) & 0x7F}
 			i += 2
@@ -238,7 +264,7 @@ func (x *inat) length(b []byte) int {
 			return never
 		}
 		a := t[0][i]
-		if a&inatVariant != 0 && variant != 0 {
+		if x.has(a, inatVariant) && variant != 0 {
 			if t[variant] == nil {
 				return never
 			}
@@ -247,6 +273,14 @@ func (x *inat) length(b []byte) int {
 		return a
 	}
 	switch {
+	case vex != nil && vex[0] == 0x8F:
+		if m := vex[1] & 31; m >= 8 && x.xops[m-8][0] != nil {
+			a = x.xops[m-8][0][op]
+		}
+		variant = uint32(vex[2] & 3)
+		if !x.has(a, inatVEX) && x.group(a) == 0 {
+			return 0
+		}
 	case vex != nil:
 		m := uint32(vex[1] & 31)
 		switch vex[0] {
@@ -254,11 +288,14 @@ func (x *inat) length(b []byte) int {
 			m = 1
 		case 0x62:
 			m &= 7
+			if x.vexs[5][0] == nil {
+				m &= 3 // before it got a third bit
+			}
 		}
 		variant = uint32(vex[2] & 3)
 		if t := &x.vexs[m]; t[0] != nil {
 			a = t[0][op]
-			if inatGroup(a) == 0 && variant != 0 {
+			if x.group(a) == 0 && variant != 0 {
 				a = 0
 				if t[variant] != nil {
 					a = t[variant][op]
@@ -266,30 +303,31 @@ func (x *inat) length(b []byte) int {
 			}
 		}
 		wide := vex[0] != 0xC5 && vex[2]&0x80 != 0
-		if a&inatScalable != 0 && !wide && variant == 1 {
+		if x.has(a, inatScalable) && !wide && variant == 1 {
 			operand = 2
 		}
-		if a&inatEVEXOnly != 0 && vex[0] != 0x62 || a&inatVEX == 0 && inatGroup(a) == 0 {
+		if x.has(a, inatEVEXOnly) && vex[0] != 0x62 || !x.has(a, inatVEX) && x.group(a) == 0 {
 			return 0
 		}
 	case rex2 && b[i-2]&0x80 != 0:
-		a = pick(&x.escapes[inatEscape(x.primary[0x0F])], op, variant, 0)
+		a = pick(&x.escapes[x.escape(x.primary[0x0F])], op, variant, 0)
 	case rex2:
 		a = x.primary[op]
+	case x.has(x.primary[op], inatInvalid64):
 	default:
-		for a = x.primary[op]; inatEscape(a) != 0; i++ {
-			a = pick(&x.escapes[inatEscape(a)], at(i), variant, 0)
+		for a = x.primary[op]; x.escape(a) != 0; i++ {
+			a = pick(&x.escapes[x.escape(a)], at(i), variant, 0)
 		}
-		if a&(inatVEXOnly|inatEVEXOnly) != 0 {
+		if x.has(a, inatVEXOnly|inatEVEXOnly) {
 			return 0
 		}
 	}
-	if a&inatModRM != 0 {
+	if x.has(a, inatModRM) {
 		modrm := at(i)
 		i++
-		if g := inatGroup(a); g != 0 {
-			a = a&^(31<<7) | pick(&x.groups[g], modrm>>3&7, variant, 0)
-			if vex != nil && a&inatVEX == 0 {
+		if g := x.group(a); g != 0 {
+			a = a&^(31<<(x.prefixBits+2)) | pick(&x.groups[g], modrm>>3&7, variant, 0)
+			if vex != nil && !x.has(a, inatVEX) {
 				return 0
 			}
 		}
@@ -305,11 +343,11 @@ func (x *inat) length(b []byte) int {
 			i += 4
 		}
 	}
-	if a&inatForce64 != 0 {
+	if x.has(a, inatForce64) {
 		operand = 8
 	}
-	switch imm := inatImm(a); {
-	case a&inatMoffset != 0:
+	switch imm := x.imm(a); {
+	case x.has(a, inatMoffset):
 		i += address
 	case imm == 5 && operand == 8:
 		return 0
@@ -322,7 +360,7 @@ func (x *inat) length(b []byte) int {
 	default:
 		i += []int{0, 1, 2, 4, 8}[imm]
 	}
-	if a&inatImm2 != 0 {
+	if x.has(a, inatImm2) {
 		i++
 	}
 	if i > 15 {
@@ -331,14 +369,29 @@ func (x *inat) length(b []byte) int {
 	return i
 }
 
-// TestKernelDecoderAgreesWithImage compares the model with the tables in a real
-// kernel's image: every opcode of every map behind many prefixes, and bytes at
+// TestKernelDecoderAgreesWithImage compares the decoders with the tables in real
+// kernels' images: every opcode of every map after many prefixes, and bytes at
 // random.
 func TestKernelDecoderAgreesWithImage(t *testing.T) {
 	if testing.Short() {
-		t.Skip("unpacks a whole kernel")
+		t.Skip("unpacks whole kernels")
 	}
-	x := readImage(t, refdata.Full(t, "kernels", "amd64.vmlinux.xz"))
+	for _, image := range []struct {
+		version classify.Version
+		file    string
+	}{
+		{linux5_10, "amd64-5.10.218.vmlinux.xz"},
+		{linux6_1, "amd64-6.1.176.vmlinux.xz"},
+		{linux6_12, "amd64.vmlinux.xz"},
+		{linux7_3, "amd64-7.3.4.vmlinux.xz"},
+	} {
+		t.Run(image.version.String(), func(t *testing.T) {
+			checkDecoder(t, newKernelDecoder(image.version), readImage(t, refdata.Full(t, "kernels", image.file)))
+		})
+	}
+}
+
+func checkDecoder(t *testing.T, d *kernelDecoder, x *inat) {
 	r := rand.New(rand.NewPCG(6, 12))
 	count, bad := 0, 0
 	try := func(head []byte) {
@@ -349,7 +402,7 @@ func TestKernelDecoderAgreesWithImage(t *testing.T) {
 		copy(b[:], head)
 		var k kernelInsn
 		got := 0
-		if k.decode(&b) {
+		if d.decode(&k, &b) {
 			got = int(k.len)
 		}
 		count++
@@ -368,13 +421,17 @@ func TestKernelDecoderAgreesWithImage(t *testing.T) {
 			sweepOpcodes(try, append(unhex(t, prefix), byte(p)))
 		}
 	}
-	for m := range 32 {
+	for m := range 12 {
 		for p := range 8 {
 			sweepOpcodes(try, []byte{0xC4, 0xE0 | byte(m), byte(p)<<7 | byte(p)&3})
+			if m >= 7 && m <= 11 {
+				sweepOpcodes(try, []byte{0x8F, 0xE0 | byte(m), byte(p)<<7 | byte(p)&3})
+				sweepOpcodes(try, []byte{0x48, 0xC4, 0xE0 | byte(m), byte(p)<<7 | byte(p)&3})
+			}
 			sweepOpcodes(try, []byte{0x62, 0xF0 | byte(m), byte(p)<<7 | byte(p)&3, byte(p) << 5})
 		}
 	}
-	for range 2_000_000 {
+	for range 500_000 {
 		try(nil)
 	}
 	t.Logf("%d byte strings", count)
@@ -407,7 +464,7 @@ func FuzzKernelDecoder(f *testing.F) {
 		var buf, other [kernelWindow]byte
 		window(code, 0, &buf)
 		other = *window(code, 0, &buf)
-		if !a.decode(&other) {
+		if !decoder612.decode(&a, &other) {
 			return
 		}
 		if a.len == 0 || a.len > maxInsnLen || int(a.nprefix+a.nrex+a.nvex+a.nop) > int(a.len) {
@@ -416,7 +473,7 @@ func FuzzKernelDecoder(f *testing.F) {
 		for i := int(a.len); i < kernelWindow; i++ {
 			other[i] ^= 0xA5
 		}
-		if !b.decode(&other) || a != b {
+		if !decoder612.decode(&b, &other) || a != b {
 			t.Fatalf("% x: %+v, with other bytes behind it %+v", other, a, b)
 		}
 	})

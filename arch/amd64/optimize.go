@@ -13,15 +13,17 @@ import (
 // Optimizer returns the rules for turning breakpoints into jumps under one of
 // the names of package classify.
 func (a ISA) Optimizer(profile string, opt classify.KernelOptions) (optcheck.Optimizer, bool) {
-	switch profile {
-	case classify.ISA:
+	mechanism, v, ok := known.Find(profile)
+	if !ok {
+		return nil, false
+	}
+	switch mechanism {
+	case classify.Architecture:
 		return optcheck.New(a), true
-	case classify.Linux612:
-		return kprobeOptimizer{noIndirect: !opt.Retpoline}, true
-	case classify.Uprobe612:
+	case classify.Uprobes:
 		return optcheck.LinuxUprobes(), true
 	}
-	return nil, false
+	return kprobeOptimizer{noIndirect: !opt.Retpoline, decoder: newKernelDecoder(v)}, true
 }
 
 // kprobeOptimizer answers as kprobes of Linux 6.12 do
@@ -29,6 +31,7 @@ func (a ISA) Optimizer(profile string, opt classify.KernelOptions) (optcheck.Opt
 // probes are refused there. Like the verdicts on probes, it takes the kernel to
 // run on several CPUs: LOCK prefixes are not patched then, and not reserved.
 type kprobeOptimizer struct {
+	decoder    *kernelDecoder
 	noIndirect bool // a function with an indirect jump is not optimized
 }
 
@@ -75,7 +78,7 @@ func (o kprobeOptimizer) lay(l *optcheck.Layout, f *optcheck.Function) optcheck.
 			continue
 		}
 		code := window(f.Code, off, &buf)
-		if !k.decode(code) {
+		if !o.decoder.decode(&k, code) {
 			return optcheck.Refuse(&optimizeRules[optimizeUndecodable], f.Addr+off)
 		}
 		if k.fixed(f.Addr+off) && !(at && f.Verdicts[i].Exec == classify.ExecFtrace) {

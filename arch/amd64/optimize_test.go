@@ -202,7 +202,7 @@ func decodedRegion(f *classify.Func, off uint64) (region uint64) {
 	var buf [kernelWindow]byte
 	for at := uint64(0); at < uint64(len(f.Code)); at += uint64(k.len) {
 		code := window(f.Code, at, &buf)
-		if !k.decode(code) {
+		if !decoder612.decode(&k, code) {
 			return 0
 		}
 		next := at + uint64(k.len)

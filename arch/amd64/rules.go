@@ -248,7 +248,7 @@ var kprobeHazards = [...]classify.Hazard{
 	},
 }
 
-// The rules of the profile uprobe-linux-6.12.
+// The rules of uprobes.
 const (
 	uprobeAccepted = iota
 	uprobeOutside
@@ -346,7 +346,7 @@ var uprobeRules = [...]classify.Rule{
 	},
 }
 
-// The ways in which uprobe-linux-6.12 executes wrongly what it accepts.
+// The ways in which uprobes execute wrongly what they accept.
 const (
 	uprobeRight = iota
 	uprobeInside
@@ -354,15 +354,33 @@ const (
 	uprobeAsCall
 	uprobeAsNOP
 	uprobeXCHG
+	uprobeREX2NOP
 	uprobeREX2Broken
-	uprobeRexLeft
 	uprobeWrongAddress
 	uprobeAsReturn
 	uprobeMovedTarget
+	uprobeFarBranch
+	uprobeBranchAMD
 	uprobeSlotReturn
 	uprobeFarCall
+	uprobeCallAMD
 	uprobeTrapFlag
+	uprobePopFlags
 	uprobePushFlags
+	uprobeStackDelay
+	uprobeSyscall
+	uprobeUMIP
+	uprobeRedZone
+)
+
+// executedOn are the branches on which some of the instructions ran with and
+// without a uprobe; most hazards were looked for on a CPU, under 6.18, only.
+var (
+	executedOn = []classify.Version{
+		linux5_10, linux6_1, linux6_12, linux6_16, linux6_17, linux6_18, linux6_19, linux7_0, linux7_1, linux7_2, linux7_3,
+	}
+	executedBefore6_19 = executedOn[:6]
+	executed6_18       = []classify.Version{linux6_18}
 )
 
 var uprobeHazards = [...]classify.Hazard{
@@ -373,53 +391,110 @@ var uprobeHazards = [...]classify.Hazard{
 	uprobeAsJump: {
 		ID:   "amd64/uprobe-vex-as-jump",
 		Text: "the kernel takes this VEX, EVEX or REX2 instruction for the jump of the same opcode byte: it is not executed, and the program may continue elsewhere",
+		Seen: executedOn,
 	},
 	uprobeAsCall: {
 		ID:   "amd64/uprobe-vex-as-call",
 		Text: "the kernel takes this VEX, EVEX or REX2 instruction for the call of the same opcode byte: it is not executed, and a return address is pushed",
+		Seen: executedOn,
 	},
 	uprobeAsNOP: {
 		ID:   "amd64/uprobe-vex-as-nop",
-		Text: "the kernel takes this VEX, EVEX or REX2 instruction for the NOP of the same opcode byte: it is not executed",
+		Text: "the kernel takes this VEX, EVEX, XOP or REX2 instruction for the NOP of the same opcode byte: it is not executed",
+		Seen: executed6_18,
+		Span: until(linux6_19),
 	},
 	uprobeXCHG: {
 		ID:   "amd64/uprobe-xchg-as-nop",
 		Text: "the kernel takes this exchange of rax with an extended register for a NOP: it is not executed",
+		Seen: executedBefore6_19,
+		Span: until(linux6_19),
+	},
+	uprobeREX2NOP: {
+		ID:   "amd64/uprobe-rex2-nop",
+		Text: "the kernel skips this NOP with a REX2 prefix on every CPU, also on those without APX, where the program dies of an illegal instruction",
+		Seen: executed6_18,
+		Span: since(linux6_12),
 	},
 	uprobeREX2Broken: {
 		ID:   "amd64/uprobe-rex2-broken",
 		Text: "the kernel clears a bit of the REX2 prefix as if it were REX.B (d5 becomes d4), so that the program dies of an illegal instruction",
-	},
-	uprobeRexLeft: {
-		ID:   "amd64/uprobe-rex-left-changed",
-		Text: "the kernel clears REX.B in its copy of the first byte and leaves it so in the program when the probe is removed",
+		Span: since(linux6_12),
 	},
 	uprobeWrongAddress: {
 		ID:   "amd64/uprobe-wrong-address",
 		Text: "the kernel mistakes the addressing of this instruction, which then reads or writes a wrong address",
+		Seen: executed6_18,
 	},
 	uprobeAsReturn: {
 		ID:   "amd64/uprobe-vex-as-return",
 		Text: "the kernel takes this instruction for the return of the same opcode byte and does not set the instruction pointer back, so that the program runs on in the slot",
+		Seen: executed6_18,
 	},
 	uprobeMovedTarget: {
 		ID:   "amd64/uprobe-moved-target",
 		Text: "the kernel corrects the instruction pointer as if the target were relative, so that the program continues at a wrong address",
+		Seen: executed6_18,
+	},
+	uprobeFarBranch: {
+		ID:   "amd64/uprobe-far-branch",
+		Text: "the kernel does not know this branch for one and runs it in the slot, at the end of the address space: a target beyond that end kills the program with SIGSEGV",
+		Seen: executed6_18,
+	},
+	uprobeBranchAMD: {
+		ID:   "amd64/uprobe-cut-target",
+		Text: "AMD's CPUs cut the target of a branch with a 66 prefix to 16 bits, which the kernel then takes to be relative to the slot, so that the program continues at a wrong address; Intel's ignore the prefix",
+		Seen: executed6_18,
 	},
 	uprobeSlotReturn: {
 		ID:   "amd64/uprobe-slot-return-address",
 		Text: "the kernel does not correct the return address that this call pushes, which then points into the slot",
+		Seen: executed6_18,
 	},
 	uprobeFarCall: {
 		ID:   "amd64/uprobe-far-call",
-		Text: "the kernel writes an 8-byte return address over the 4-byte ones of this far call and so destroys the saved cs",
+		Text: "the kernel writes 8 bytes of return address, which destroys the saved cs where this far call pushes 4, as without REX.W or into 32-bit code",
+		Seen: executed6_18,
+	},
+	uprobeCallAMD: {
+		ID:   "amd64/uprobe-call-66",
+		Text: "on AMD's CPUs this call with a 66 prefix pushes 2 bytes, over which the kernel writes a return address of 8; Intel's ignore the prefix",
+		Seen: executed6_18,
 	},
 	uprobeTrapFlag: {
 		ID:   "amd64/uprobe-trap-flag",
 		Text: "the kernel takes this instruction for the popf of the same opcode byte and leaves the trap flag set, so that the program dies of SIGTRAP",
+		Seen: executed6_18,
+	},
+	uprobePopFlags: {
+		ID:   "amd64/uprobe-popf",
+		Text: "the kernel does not know this for a popf and clears the trap flag after it, also where that was popped",
+		Seen: executed6_18,
 	},
 	uprobePushFlags: {
 		ID:   "amd64/uprobe-pushf",
 		Text: "the kernel single-steps this with the trap flag set and leaves it in the flags that are pushed, so that a later popf kills the program with SIGTRAP",
+		Seen: executed6_18,
+	},
+	uprobeStackDelay: {
+		ID:   "amd64/uprobe-stack-segment-step",
+		Text: "loading ss delays the single step by an instruction: the one after it runs in the slot as well, from a wrong address",
+		Seen: executed6_18,
+	},
+	uprobeSyscall: {
+		ID:   "amd64/uprobe-syscall",
+		Text: "the single step over syscall ends one instruction late: the one after it runs in the slot too, so that a return, call or relative address there goes wrong and a probe there is not hit; rcx and r11 tell of the slot and the trap flag, and a child of fork dies of SIGSEGV",
+		Seen: executed6_18,
+	},
+	uprobeUMIP: {
+		ID:   "amd64/uprobe-umip",
+		Text: "where the CPU has UMIP the kernel emulates this instruction, and the single step ends one instruction late: the one after it runs in the slot too, so that a return, call or relative address there goes wrong",
+		Seen: executed6_18,
+	},
+	uprobeRedZone: {
+		ID:   "amd64/uprobe-nop-as-call",
+		Text: "at the first hit the kernel turns this NOP of 5 bytes into a call, which writes to the 32 bytes below the stack pointer: a leaf function loses what it keeps there, in its red zone",
+		Seen: executed6_18,
+		Span: classify.Span{Since: linux6_18, Until: linux7_2},
 	},
 }

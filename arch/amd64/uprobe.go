@@ -5,18 +5,27 @@ import (
 	"xol/decode"
 )
 
-// uprobeProfile answers as uprobes of Linux 6.12 do [arch/x86/kernel/uprobes.c].
-// They judge an instruction by its bytes alone, at any address: the kernel
-// knows no boundaries in user text.
+// uprobeProfile answers as uprobes of one version of Linux do
+// [arch/x86/kernel/uprobes.c]. They judge an instruction by its bytes, at any
+// address: the kernel knows no boundaries in user text. Only where its page ends
+// matters.
 //
 // Where bytes end early, NOPs are taken to follow.
-type uprobeProfile struct{}
+type uprobeProfile struct {
+	version classify.Version
+	does    behavior
+	decoder *kernelDecoder
+}
 
-// Name returns "uprobe-linux-6.12".
-func (uprobeProfile) Name() string { return classify.Uprobe612 }
+func newUprobeProfile(v classify.Version) *uprobeProfile {
+	return &uprobeProfile{version: v, does: behaviorOf(v), decoder: newKernelDecoder(v)}
+}
+
+// Name returns "uprobe-linux-6.12" or that of another version.
+func (p *uprobeProfile) Name() string { return classify.ProfileName(classify.Uprobes, p.version) }
 
 // Func judges every instruction of f.
-func (p uprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
+func (p *uprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
 	dst, verdicts := classify.Extend(dst, len(f.Insts))
 	var buf [kernelWindow]byte
 	for i := range verdicts {
@@ -29,7 +38,7 @@ func (p uprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify
 }
 
 // At judges the bytes at addr, be it the start of an instruction or not.
-func (p uprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
+func (p *uprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
 	if addr-f.Addr >= uint64(len(f.Code)) {
 		return classify.Refuse(&uprobeRules[uprobeOutside])
 	}
@@ -52,7 +61,7 @@ func (p uprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
 }
 
 // Lone judges the instruction that code starts with.
-func (p uprobeProfile) Lone(code []byte, addr uint64) (v classify.Verdict) {
+func (p *uprobeProfile) Lone(code []byte, addr uint64) (v classify.Verdict) {
 	if len(code) == 0 {
 		return classify.Refuse(&uprobeRules[uprobeOutside])
 	}
@@ -68,30 +77,78 @@ func (p uprobeProfile) Lone(code []byte, addr uint64) (v classify.Verdict) {
 
 // judge fills in v, the zero verdict, for the bytes b. inst is what they truly
 // are; it is Invalid where they are no instruction, or not the start of one.
-func (uprobeProfile) judge(v *classify.Verdict, b *[kernelWindow]byte, inst *decode.Inst) {
+func (p *uprobeProfile) judge(v *classify.Verdict, b *[kernelWindow]byte, inst *decode.Inst) {
 	var k kernelInsn
-	if !k.decode(b) {
+	if !p.decoder.decode(&k, b) {
 		v.Rule = &uprobeRules[uprobeUnknown]
 		if inst.Has(decode.Invalid) {
 			v.Rule = &uprobeRules[uprobeNotInstruction]
 		}
 		return
 	}
+	if p.does&uprobeCallNOP10 != 0 && k.len == nop10Len {
+		if isNOP10(b) && fitsPage(inst.Addr, nop10Len) {
+			v.Exec, v.Emulator, v.Notes = classify.ExecEmulate, branchOps, classify.NoteNOPOperand
+			return
+		}
+		k.takeMap()
+	}
 	if r := k.uprobeRule(); r != uprobeAccepted {
 		v.Rule = &uprobeRules[r]
 		return
 	}
-	switch k.uprobeMethod() {
-	case uprobeBranch:
-		v.Exec, v.Emulator = classify.ExecEmulate, "branch_xol_ops"
-	case uprobePush:
-		v.Exec, v.Emulator = classify.ExecEmulate, "push_xol_ops"
-	default:
-		v.Exec, v.Fixups = classify.ExecSlot, k.uprobeFixups()
+	if p.does&uprobeAllNOPs != 0 && p.does&uprobeCallNOP5 != 0 && k.len == nop5Len {
+		k.takeMap()
 	}
-	if h := k.uprobeHazard(v, inst); h != uprobeRight {
+	h := uint8(uprobeRight)
+	isNOP := p.takesForNOP(&k, b)
+	switch {
+	case isNOP:
+		v.Exec, v.Emulator = classify.ExecEmulate, branchOps
+		h = k.uprobeNOPHazard(inst)
+	case k.uprobeJumps():
+		if k.prefixes&Prefix66 != 0 {
+			v.Rule = &uprobeRules[uprobeBranch66]
+			return
+		}
+		v.Exec, v.Emulator = classify.ExecEmulate, branchOps
+		h = k.uprobeEmulationHazard()
+	default:
+		h = p.slot(v, &k, inst)
+	}
+	if h == uprobeRight && p.becomesCall(&k, isNOP) && fitsPage(inst.Addr, nop5Len) {
+		h = uprobeRedZone
+	}
+	if h != uprobeRight {
 		v.Hazard = &uprobeHazards[h]
 	}
+}
+
+// slot fills in v for k, which is neither a NOP nor a branch to the kernel, and
+// returns the way in which it goes wrong; inst is what stands there.
+func (p *uprobeProfile) slot(v *classify.Verdict, k *kernelInsn, inst *decode.Inst) (hazard uint8) {
+	if p.does&uprobeAllNOPs != 0 {
+		k.takeMap()
+	}
+	if k.uprobePushes() {
+		v.Exec, v.Emulator = classify.ExecEmulate, "push_xol_ops"
+		return uprobeRight
+	}
+	v.Exec, v.Fixups = classify.ExecSlot, k.uprobeFixups()
+	if inst.Has(decode.Invalid) || inst.Has(decode.Privileged) {
+		return uprobeRight // it faults in the slot as it does in place
+	}
+	v.Notes = k.uprobeNotes(v.Fixups, inst)
+	return k.uprobeSlotHazard(v.Fixups, inst)
+}
+
+// branchOps is what emulates branches and NOPs.
+const branchOps = "branch_xol_ops"
+
+// fitsPage reports whether n bytes from addr on lie in one page.
+func fitsPage(addr uint64, n uint64) bool {
+	const page = 4096
+	return addr%page+n <= page
 }
 
 // uprobeBadPrefixes are refused whatever the instruction
@@ -103,24 +160,25 @@ const (
 
 // uprobeOpcodes says which opcode bytes are refused [good_insns_64]: i for
 // instructions that 64-bit mode lacks, p for port access, t for traps, r for
-// iret, s for what faults without privilege. What has a question mark is accepted,
-// but treated in a way of its own. Bytes of other maps are looked up here as well.
+// iret, s for what faults without privilege. What else is no dot is accepted, but
+// treated in a way of its own: B as a branch, P as a push. Bytes of other maps are
+// looked up here as well.
 const uprobeOpcodes = "" +
 	"......ii......i?" + // 00
 	"......ii......ii" + // 10
 	".......i.......i" + // 20
 	".......i.......i" + // 30
 	"................" + // 40
-	"????????........" + // 50
+	"PPPPPPPP........" + // 50
 	"iii.........pppp" + // 60
-	"????????????????" + // 70
+	"BBBBBBBBBBBBBBBB" + // 70
 	"..i...........?." + // 80
 	"?.........i.??.." + // 90
 	"................" + // A0
 	"................" + // B0
 	"..??......??ttir" + // C0
 	"....iii........." + // D0
-	"....pppp??i?pppp" + // E0
+	"....ppppBBiBpppp" + // E0
 	".t..s.....ss...?" //   F0
 
 var uprobeOpcodeRules = [128]uint8{
@@ -129,16 +187,30 @@ var uprobeOpcodeRules = [128]uint8{
 
 // plain fills in v for the common instructions that the opcode alone decides,
 // and reports whether inst is one of them.
-func (uprobeProfile) plain(v *classify.Verdict, inst *decode.Inst) bool {
+func (p *uprobeProfile) plain(v *classify.Verdict, inst *decode.Inst) bool {
 	d := DetailOf(inst)
-	if !isPlain(inst, d) || inst.PCRel.Kind != decode.PCRelNone || uprobeOpcodes[d.Opcode()] != '.' {
+	if !isPlain(inst, d) {
 		return false
 	}
-	v.Exec, v.Fixups = classify.ExecSlot, classify.FixIP
+	switch op := d.Opcode(); uprobeOpcodes[op] {
+	case '.':
+		if inst.PCRel.Kind != decode.PCRelNone || p.does&uprobeAllNOPs != 0 && (op == 0x89 || op == 0x8D) && d.W() != 0 {
+			return false
+		}
+		v.Exec, v.Fixups = classify.ExecSlot, classify.FixIP
+	case 'B':
+		if inst.Target == inst.Addr+uint64(inst.Len) {
+			return false // it may be taken for a NOP
+		}
+		v.Exec, v.Emulator = classify.ExecEmulate, branchOps
+	default:
+		return false
+	}
 	return true
 }
 
-// uprobeRule returns the rule that refuses k, or uprobeAccepted.
+// uprobeRule returns the rule by which k's prefixes or opcode are refused, or
+// uprobeAccepted.
 func (k *kernelInsn) uprobeRule() uint8 {
 	if k.prefixes&uprobeBadPrefixes != 0 {
 		if k.prefixes&PrefixLock != 0 {
@@ -154,9 +226,6 @@ func (k *kernelInsn) uprobeRule() uint8 {
 	if rule != uprobeAccepted && k.borrowed() {
 		return uprobeClash
 	}
-	if rule == uprobeAccepted && k.prefixes&Prefix66 != 0 && k.uprobeJumps() {
-		return uprobeBranch66
-	}
 	return rule
 }
 
@@ -164,34 +233,17 @@ func (k *kernelInsn) uprobeRule() uint8 {
 // kernel looks it up in.
 func (k *kernelInsn) borrowed() bool { return k.nvex != 0 || k.nrex == 2 }
 
-// The ways in which a uprobe executes an instruction.
-const (
-	uprobeSlot = iota
-	uprobeBranch
-	uprobePush
-)
-
 // uprobeJumps reports whether the kernel takes k for a direct branch.
 func (k *kernelInsn) uprobeJumps() bool {
-	switch op := k.op[0]; {
-	case op&0xF0 == 0x70, op == 0xE8, op == 0xE9, op == 0xEB:
-		return true
-	case op == 0x0F:
+	if k.op[0] == 0x0F {
 		return k.nop == 2 && k.op[1]&0xF0 == 0x80
 	}
-	return false
+	return uprobeOpcodes[k.op[0]] == 'B'
 }
 
-func (k *kernelInsn) uprobeMethod() int {
-	switch op := k.op[0]; {
-	case op == nop, k.uprobeJumps():
-		return uprobeBranch
-	case op&0xF8 == 0x50:
-		if k.len == 1 || k.len == 2 && k.nrex == 1 && k.rex == 0x41 {
-			return uprobePush
-		}
-	}
-	return uprobeSlot
+// uprobePushes reports whether the kernel takes k for a push that it emulates.
+func (k *kernelInsn) uprobePushes() bool {
+	return uprobeOpcodes[k.op[0]] == 'P' && (k.len == 1 || k.len == 2 && k.nrex == 1 && k.rex == 0x41)
 }
 
 // uprobeFixups returns what the kernel repairs after k ran out of line.
@@ -232,117 +284,4 @@ func (k *kernelInsn) scratch() classify.Fixups {
 		return classify.ScratchDI
 	}
 	return classify.ScratchBX
-}
-
-const uprobeScratch = classify.ScratchSI | classify.ScratchDI | classify.ScratchBX
-
-// uprobeHazard returns the way in which the kernel executes inst wrongly when
-// it takes it for k and treats it as v says, or uprobeRight.
-func (k *kernelInsn) uprobeHazard(v *classify.Verdict, inst *decode.Inst) uint8 {
-	if v.Exec == classify.ExecEmulate {
-		return k.uprobeEmulationHazard()
-	}
-	if inst.Has(decode.Invalid) || inst.Has(decode.Privileged) {
-		// It faults in the slot as it does in place.
-		return uprobeRight
-	}
-	if h := k.uprobeAddressHazard(v.Fixups, inst); h != uprobeRight {
-		return h
-	}
-	if h := k.uprobeFlowHazard(v.Fixups, inst); h != uprobeRight {
-		return h
-	}
-	if v.Fixups&uprobeScratch != 0 && k.nprefix == 0 && k.nrex == 1 && k.rex&1 != 0 {
-		return uprobeRexLeft
-	}
-	return uprobeRight
-}
-
-// uprobeEmulationHazard says what emulation makes of an instruction that only
-// shares the opcode byte with a branch.
-func (k *kernelInsn) uprobeEmulationHazard() uint8 {
-	op := k.op[0]
-	if op == nop {
-		switch {
-		case k.nvex != 0, k.nrex == 2 && k.payload[0]&0x80 != 0:
-			return uprobeAsNOP
-		case k.nrex == 2 && k.payload[0]&0x11 != 0, k.nrex == 1 && k.rex&1 != 0:
-			return uprobeXCHG
-		}
-		return uprobeRight
-	}
-	switch {
-	case !k.borrowed():
-		return uprobeRight
-	case op == 0xE8:
-		return uprobeAsCall
-	}
-	return uprobeAsJump
-}
-
-// uprobeAddressHazard compares how an operand is addressed in the slot with
-// how it should be.
-func (k *kernelInsn) uprobeAddressHazard(fix classify.Fixups, inst *decode.Inst) uint8 {
-	relative := (inst.PCRel.Kind == decode.PCRelMemory || inst.PCRel.Kind == decode.PCRelAddress) && !isHintNOP(DetailOf(inst))
-	rewritten := fix&uprobeScratch != 0
-	switch {
-	case !relative:
-		return uprobeRight
-	case !rewritten, k.len != inst.Len:
-		return uprobeWrongAddress
-	case k.nrex == 2:
-		return uprobeREX2Broken
-	case k.nvex == 4 && k.payload[0]&8 != 0:
-		// EVEX.B4, without effect before, now extends the register.
-		return uprobeWrongAddress
-	}
-	return uprobeRight
-}
-
-// uprobeFlowHazard compares what the fix-ups do to the instruction pointer,
-// stack and flags with what inst needs.
-func (k *kernelInsn) uprobeFlowHazard(fix classify.Fixups, inst *decode.Inst) uint8 {
-	ip, call := fix&classify.FixIP != 0, fix&classify.FixCall != 0
-	switch inst.Flow {
-	case decode.FlowReturn, decode.FlowJumpIndirect:
-		if ip || call {
-			return uprobeMovedTarget
-		}
-		return uprobeRight
-	case decode.FlowCall, decode.FlowCallIndirect:
-		switch {
-		case !call:
-			return uprobeSlotReturn
-		case k.reg() == 3 && !k.wide():
-			return uprobeFarCall
-		}
-		return uprobeRight
-	case decode.FlowJump:
-		if ip && inst.PCRel.Kind != decode.PCRelBranch {
-			return uprobeMovedTarget
-		}
-	}
-	switch {
-	case call:
-		return uprobeSlotReturn
-	case !ip:
-		return uprobeAsReturn
-	case isOneByte(inst, 0x9C):
-		return uprobePushFlags
-	case fix&classify.FixFlags != 0 && !isOneByte(inst, 0x9D):
-		return uprobeTrapFlag
-	}
-	return uprobeRight
-}
-
-// isOneByte reports whether inst has that opcode in the one-byte map.
-func isOneByte(inst *decode.Inst, op byte) bool {
-	d := DetailOf(inst)
-	return d.Map() == MapOneByte && d.Opcode() == op
-}
-
-// isHintNOP reports whether d is one of the NOPs and hints 0F 18-1F, which do
-// not access their operand.
-func isHintNOP(d Detail) bool {
-	return d.Map() == Map0F && d.Opcode()&0xF8 == 0x18 && d.Encoding() <= EncREX2
 }

@@ -11,16 +11,18 @@ import (
 
 // Profile returns the ISA's rules under one of the names of package classify.
 func (ISA) Profile(name string, opt classify.KernelOptions) (classify.Profile, bool) {
-	switch name {
-	case classify.ISA:
-		return classify.WithOwnedText(isaProfile{}), true
-	case classify.Linux612:
-		opt.FtraceProbes = false // arm64 has no CONFIG_KPROBES_ON_FTRACE
-		return classify.WithKernelChecks(kprobeProfile{}, opt), true
-	case classify.Uprobe612:
-		return classify.WithCheckedPlaces(uprobeProfile{}), true
+	mechanism, v, ok := known.Find(name)
+	if !ok {
+		return nil, false
 	}
-	return nil, false
+	switch mechanism {
+	case classify.Architecture:
+		return classify.WithOwnedText(isaProfile{}), true
+	case classify.Uprobes:
+		return classify.WithCheckedPlaces(newUprobeProfile(v)), true
+	}
+	opt.FtraceProbes = false // arm64 has no CONFIG_KPROBES_ON_FTRACE
+	return classify.WithKernelChecks(newKprobeProfile(v), opt), true
 }
 
 // isaProfile says what a probe mechanism can do that rewrites instructions as
@@ -173,16 +175,23 @@ func sequenceAt(insts []decode.Inst, i int) (found sequence, ok bool) {
 	return found, ok
 }
 
-// kprobeProfile answers as kprobes of Linux 6.12 do, as far as the rules are
-// arm64's own [arch/arm64/kernel/probes]. Words are judged by masks; whether
-// they are instructions does not matter. Nothing is boosted.
-type kprobeProfile struct{}
+// kprobeProfile answers as kprobes of one version of Linux do, as far as the
+// rules are arm64's own [arch/arm64/kernel/probes]. Words are judged by masks;
+// whether they are instructions does not matter. Nothing is boosted.
+type kprobeProfile struct {
+	version classify.Version
+	words   wordRules
+}
 
-// Name returns "linux-6.12".
-func (kprobeProfile) Name() string { return classify.Linux612 }
+func newKprobeProfile(v classify.Version) *kprobeProfile {
+	return &kprobeProfile{v, newWordRules(v)}
+}
+
+// Name returns "linux-6.12" or that of another version.
+func (p *kprobeProfile) Name() string { return classify.ProfileName(classify.Kprobes, p.version) }
 
 // Func judges every instruction of f.
-func (p kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
+func (p *kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
 	dst, verdicts := classify.Extend(dst, len(f.Insts))
 	scan := exclusiveScan{last: -1}
 	for i := range f.Insts {
@@ -207,7 +216,7 @@ func (p kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify
 }
 
 // At judges the address addr of f.
-func (p kprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
+func (p *kprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
 	i, start := decode.Find(f.Insts, addr)
 	switch {
 	case i < 0:
@@ -237,7 +246,7 @@ func (p kprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
 }
 
 // Lone judges the instruction that code starts with.
-func (p kprobeProfile) Lone(code []byte, addr uint64) (v classify.Verdict) {
+func (p *kprobeProfile) Lone(code []byte, addr uint64) (v classify.Verdict) {
 	inst := lone(code, addr)
 	w, ok := kernelWord(code)
 	p.judge(&v, w, ok, &inst)
@@ -265,7 +274,7 @@ func kernelWord(code []byte) (w uint32, ok bool) {
 
 // judge fills in v, the zero verdict, for the word w; inst is what truly
 // stands there, Invalid where that is no instruction.
-func (kprobeProfile) judge(v *classify.Verdict, w uint32, whole bool, inst *decode.Inst) {
+func (p *kprobeProfile) judge(v *classify.Verdict, w uint32, whole bool, inst *decode.Inst) {
 	switch {
 	case inst.Addr&3 != 0:
 		v.Rule = &kprobeRules[kprobeMisaligned]
@@ -274,7 +283,7 @@ func (kprobeProfile) judge(v *classify.Verdict, w uint32, whole bool, inst *deco
 		v.Rule = &kprobeRules[kprobeOutside]
 		return
 	}
-	rule, simulator := probeWord(w)
+	rule, simulator := p.words.judge(w)
 	if rule == rejectedLiteral {
 		rule, simulator = steppable, literalSimulator(w)
 	}

@@ -15,13 +15,15 @@ var noOptprobes = classify.Rule{
 // Optimizer returns the rules for turning breakpoints into jumps under one of
 // the names of package classify.
 func (a ISA) Optimizer(profile string, _ classify.KernelOptions) (optcheck.Optimizer, bool) {
-	switch profile {
-	case classify.ISA:
+	mechanism, _, ok := known.Find(profile)
+	if !ok {
+		return nil, false
+	}
+	switch mechanism {
+	case classify.Architecture:
 		return optcheck.New(a), true
-	case classify.Linux612:
-		return optcheck.RefuseAll(&noOptprobes), true
-	case classify.Uprobe612:
+	case classify.Uprobes:
 		return optcheck.LinuxUprobes(), true
 	}
-	return nil, false
+	return optcheck.RefuseAll(&noOptprobes), true
 }

@@ -78,8 +78,7 @@ const (
 	rejectRules // further rules follow
 )
 
-// Rules of the profiles linux-6.12 and uprobe-linux-6.12 that the other does
-// not have.
+// Rules of kprobes and of uprobes that the other does not have.
 const (
 	kprobeOutside = rejectRules + iota
 	kprobeMisaligned
@@ -103,51 +102,77 @@ type probeMask struct {
 	mask, value uint32
 	rule        uint8  // steppable where it is simulated or runs in a slot
 	simulator   string // in the kernel's terms; empty: a slot
+	versions    classify.Span
 }
 
 // systemMasks are for branches and system instructions, which the kernel
 // takes from others by bits 26 to 28; the first that fits counts.
 var systemMasks = [...]probeMask{
-	{0xff000000, 0x54000000, steppable, "b_cond"}, // bc.cond as well
-	{0x7e000000, 0x34000000, steppable, "cbz_cbnz"},
-	{0x7e000000, 0x36000000, steppable, "tbz_tbnz"},
-	{0x7c000000, 0x14000000, steppable, "b_bl"},
-	{0xfffffc1f, 0xd61f0000, steppable, "br_blr_ret"},
-	{0xfffffc1f, 0xd63f0000, steppable, "br_blr_ret"},
-	{0xfffffc1f, 0xd65f0000, steppable, "br_blr_ret"},
-	{0xfefff800, 0xd61f0800, rejectedAuthBranch, ""}, // braa brab braaz brabz
-	{0xfefff800, 0xd63f0800, rejectedAuthBranch, ""}, // blraa blrab blraaz blrabz
-	{0xfffffbff, 0xd65f0bff, rejectedAuthBranch, ""}, // retaa retab
-	{0xffffffff, 0xd69f03e0, rejectedExceptionReturn, ""},
-	{0xfffffbff, 0xd69f0bff, rejectedExceptionReturn, ""}, // eretaa eretab
-	{0xff000000, 0xd4000000, rejectedException, ""},
-	{0xfff8f01f, 0xd500401f, rejectedMSR, ""},
-	{0xfff00000, 0xd5100000, rejectedMSR, ""},
-	{0xffffffe0, 0xd53b4220, rejectedDAIF, ""},
-	{0xffffffff, 0xd503201f, steppable, ""}, // nop
-	{0xffffffff, 0xd50320ff, steppable, ""}, // xpaclri
-	{0xffffffbf, 0xd503211f, steppable, ""}, // pacia1716 pacib1716
-	{0xffffff9f, 0xd503231f, steppable, ""}, // paciaz paciasp pacibz pacibsp
-	{0xffffff3f, 0xd503241f, steppable, ""}, // bti
-	{0xfffff01f, 0xd503201f, rejectedHint, ""},
+	{0xff000010, 0x54000000, steppable, "b_cond", until(linux6_12)},
+	{0xff000000, 0x54000000, steppable, "b_cond", since(linux6_12)}, // bc.cond as well
+	{0x7e000000, 0x34000000, steppable, "cbz_cbnz", everyVersion},
+	{0x7e000000, 0x36000000, steppable, "tbz_tbnz", everyVersion},
+	{0x7c000000, 0x14000000, steppable, "b_bl", everyVersion},
+	{0xfffffc1f, 0xd61f0000, steppable, "br_blr_ret", until(linux7_3)},
+	{0xfffffc1f, 0xd63f0000, steppable, "br_blr_ret", until(linux7_3)},
+	{0xfffffc1f, 0xd65f0000, steppable, "br_blr_ret", until(linux7_3)},
+	{0xfffffc1f, 0xd61f0000, steppable, "br_blr", since(linux7_3)},
+	{0xfffffc1f, 0xd63f0000, steppable, "br_blr", since(linux7_3)},
+	{0xfffffc1f, 0xd65f0000, steppable, "ret", since(linux7_3)},
+	{0xfefff800, 0xd61f0800, rejectedAuthBranch, "", everyVersion}, // braa brab braaz brabz
+	{0xfefff800, 0xd63f0800, rejectedAuthBranch, "", everyVersion}, // blraa blrab blraaz blrabz
+	{0xfffffbff, 0xd65f0bff, rejectedAuthBranch, "", everyVersion}, // retaa retab
+	{0xffffffff, 0xd69f03e0, rejectedExceptionReturn, "", everyVersion},
+	{0xfffffbff, 0xd69f0bff, rejectedExceptionReturn, "", everyVersion}, // eretaa eretab
+	{0xff000000, 0xd4000000, rejectedException, "", everyVersion},
+	{0xfff8f01f, 0xd500401f, rejectedMSR, "", everyVersion},
+	{0xfff00000, 0xd5100000, rejectedMSR, "", everyVersion},
+	{0xffffffe0, 0xd53b4220, rejectedDAIF, "", everyVersion},
+	{0xffffffff, 0xd503201f, steppable, "", until(linux7_3)}, // nop
+	{0xffffffff, 0xd503201f, steppable, "nop", since(linux7_3)},
+	{0xffffffff, 0xd50320ff, steppable, "", everyVersion}, // xpaclri
+	{0xffffffbf, 0xd503211f, steppable, "", everyVersion}, // pacia1716 pacib1716
+	{0xffffff9f, 0xd503231f, steppable, "", everyVersion}, // paciaz paciasp pacibz pacibsp
+	{0xffffff3f, 0xd503241f, steppable, "", everyVersion}, // bti
+	{0xfffff01f, 0xd503201f, rejectedHint, "", everyVersion},
 }
 
 // otherMasks are for all other instructions.
 var otherMasks = [...]probeMask{
-	{0x1f000000, 0x10000000, steppable, "adr_adrp"},
-	{0xbf000000, 0x18000000, rejectedLiteral, ""},
-	{0xff000000, 0x98000000, rejectedLiteral, ""},
-	{0xff000000, 0xd8000000, rejectedPrefetch, ""},
-	{0x3f800000, 0x08000000, rejectedExclusive, ""}, // casp as well
-	{0x3b200c00, 0x19000400, rejectedMemoryCopy, ""},
+	{0x1f000000, 0x10000000, steppable, "adr_adrp", everyVersion},
+	{0xbf000000, 0x18000000, rejectedLiteral, "", everyVersion},
+	{0xff000000, 0x98000000, rejectedLiteral, "", everyVersion},
+	{0xff000000, 0xd8000000, rejectedPrefetch, "", everyVersion},
+	{0x3f800000, 0x08000000, rejectedExclusive, "", everyVersion}, // casp as well
+	{0x3b200c00, 0x19000400, rejectedMemoryCopy, "", since(linux6_12)},
 }
 
-// probeWord returns the rule by which the kernel rejects the word w, or
-// steppable and what simulates it, empty where it runs in a slot.
-func probeWord(w uint32) (rule uint8, simulator string) {
-	masks := otherMasks[:]
+// everyVersion is for what never changed.
+var everyVersion classify.Span
+
+// wordRules are the masks of one version.
+type wordRules struct{ system, other []probeMask }
+
+func newWordRules(v classify.Version) wordRules {
+	return wordRules{masksOf(v, systemMasks[:]), masksOf(v, otherMasks[:])}
+}
+
+// masksOf returns those of the masks that hold in version v.
+func masksOf(v classify.Version, all []probeMask) (masks []probeMask) {
+	for _, m := range all {
+		if m.versions.Holds(v) {
+			masks = append(masks, m)
+		}
+	}
+	return masks
+}
+
+// judge returns the rule by which the kernel rejects the word w, or steppable
+// and what simulates it, empty where it runs in a slot.
+func (r *wordRules) judge(w uint32) (rule uint8, simulator string) {
+	masks := r.other
 	if w>>26&7 == 5 {
-		masks = systemMasks[:]
+		masks = r.system
 	}
 	for i := range masks {
 		if m := &masks[i]; w&m.mask == m.value {
@@ -165,7 +190,7 @@ func literalSimulator(w uint32) string {
 	return "ldr_literal"
 }
 
-// answer fills in v by what probeWord found.
+// answer fills in v by what wordRules found.
 func answer(v *classify.Verdict, rules []classify.Rule, rule uint8, simulator string, inst *decode.Inst) {
 	switch {
 	case rule != steppable:
@@ -176,6 +201,9 @@ func answer(v *classify.Verdict, rules []classify.Rule, rule uint8, simulator st
 		v.Exec = classify.ExecSlot
 		if op := OpOf(inst); op != OpOther {
 			v.Hazard = slotHazard(op)
+			if v.Hazard == nil && inst.PCRel.Kind == decode.PCRelBranch {
+				v.Hazard = &hazards[hazardLeavesSlot]
+			}
 		}
 	}
 }
@@ -365,6 +393,7 @@ const (
 	hazardExclusive
 	hazardLeavesSlot
 	hazardMemoryCopy
+	hazardKernelLoad
 )
 
 var hazards = [...]classify.Hazard{
@@ -386,6 +415,11 @@ var hazards = [...]classify.Hazard{
 	},
 	hazardMemoryCopy: {
 		ID:   "arm64/memory-copy-split",
-		Text: "the kernel does not know this part of a memory set and runs it in the slot, where an exception cannot start the three parts over",
+		Text: "the kernel does not know this part of a memory copy or set and runs it in the slot, where an exception cannot start the three parts over",
+	},
+	hazardKernelLoad: {
+		ID:   "arm64/uprobe-literal-load",
+		Text: "the kernel simulates this load of a literal with a load of its own, which is kept from the program's memory",
+		Span: until(linux5_10.Patch(262)),
 	},
 }

@@ -5,16 +5,23 @@ import (
 	"xol/decode"
 )
 
-// uprobeProfile answers as uprobes of Linux 6.12 do
+// uprobeProfile answers as uprobes of one version of Linux do
 // [arch/arm64/kernel/probes/uprobes.c]. They judge a word by itself and do not
 // look for exclusive sequences around it.
-type uprobeProfile struct{}
+type uprobeProfile struct {
+	version classify.Version
+	words   wordRules
+}
 
-// Name returns "uprobe-linux-6.12".
-func (uprobeProfile) Name() string { return classify.Uprobe612 }
+func newUprobeProfile(v classify.Version) *uprobeProfile {
+	return &uprobeProfile{v, newWordRules(v)}
+}
+
+// Name returns "uprobe-linux-6.12" or that of another version.
+func (p *uprobeProfile) Name() string { return classify.ProfileName(classify.Uprobes, p.version) }
 
 // Func judges every instruction of f.
-func (p uprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
+func (p *uprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
 	dst, verdicts := classify.Extend(dst, len(f.Insts))
 	for i := range f.Insts {
 		inst := &f.Insts[i]
@@ -26,7 +33,7 @@ func (p uprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify
 }
 
 // At judges the address addr of f.
-func (p uprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
+func (p *uprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
 	i, start := decode.Find(f.Insts, addr)
 	switch {
 	case i < 0:
@@ -45,7 +52,7 @@ func (p uprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
 }
 
 // Lone judges the word that code starts with.
-func (p uprobeProfile) Lone(code []byte, addr uint64) (v classify.Verdict) {
+func (p *uprobeProfile) Lone(code []byte, addr uint64) (v classify.Verdict) {
 	inst := lone(code, addr)
 	w, ok := kernelWord(code)
 	p.judge(&v, w, ok, &inst)
@@ -57,7 +64,7 @@ const uprobeBreakpoint = insnBRK | 5<<5
 
 // judge fills in v, the zero verdict, for the word w; inst is what truly
 // stands there, Invalid where that is no instruction.
-func (uprobeProfile) judge(v *classify.Verdict, w uint32, whole bool, inst *decode.Inst) {
+func (p *uprobeProfile) judge(v *classify.Verdict, w uint32, whole bool, inst *decode.Inst) {
 	switch {
 	case inst.Addr&3 != 0:
 		v.Rule = &uprobeRules[uprobeMisaligned]
@@ -69,6 +76,10 @@ func (uprobeProfile) judge(v *classify.Verdict, w uint32, whole bool, inst *deco
 		v.Rule = &uprobeRules[uprobeInstalled]
 		return
 	}
-	rule, simulator := probeWord(w)
+	rule, simulator := p.words.judge(w)
+	if rule == rejectedLiteral && uprobeLiterals.Holds(p.version) {
+		v.Exec, v.Emulator, v.Hazard = classify.ExecEmulate, literalSimulator(w), &hazards[hazardKernelLoad]
+		return
+	}
 	answer(v, uprobeRules[:], rule, simulator, inst)
 }

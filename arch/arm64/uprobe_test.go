@@ -11,31 +11,44 @@ import (
 )
 
 func TestUprobeVerdicts(t *testing.T) {
-	checkUprobes(t, "testdata/uprobe-verdicts.tsv.gz")
+	checkUprobes(t, linux6_12, "testdata/uprobe-verdicts.tsv.gz")
 }
 
 func TestUprobeVerdictsComplete(t *testing.T) {
-	checkUprobes(t, refdata.Full(t, "uprobe-verdicts", "arm64.tsv.gz"))
+	checkUprobes(t, linux6_12, refdata.Full(t, "uprobe-verdicts", "arm64.tsv.gz"))
+}
+
+// Other versions: all that differs from 6.12, and every twelfth row.
+func TestUprobeVerdictsByVersion(t *testing.T) {
+	for _, release := range []string{"5.10.218", "6.1.176", "7.3.4"} {
+		t.Run(release, func(t *testing.T) {
+			checkUprobes(t, archtest.Branch(t, release), "testdata/uprobe/"+release+".tsv.gz")
+		})
+		t.Run(release+" complete", func(t *testing.T) {
+			checkUprobes(t, archtest.Branch(t, release), refdata.Full(t, "uprobe-verdicts", "arm64-"+release+".tsv.gz"))
+		})
+	}
 }
 
 // uprobeExec are the words of the list for ways to execute.
 var uprobeExec = map[classify.Exec]string{classify.ExecSlot: "xol", classify.ExecEmulate: "simulate"}
 
-func checkUprobes(t *testing.T, path string) {
+func checkUprobes(t *testing.T, version classify.Version, path string) {
+	p, kprobes := newUprobeProfile(version), newKprobeProfile(version)
 	archtest.EachUprobe(t, path, func(row *refdata.UprobeRow) {
-		got := uprobeProfile{}.Lone(row.Bytes, 0x10000)
+		got := p.Lone(row.Bytes, 0x10000)
 		handler := strings.TrimPrefix(row.Handler, "simulate_")
 		if uprobeExec[got.Exec] != row.Exec || archtest.Errno(&got) != row.Errno || got.Emulator != handler {
 			t.Errorf("line %d: %x: got %+v, want %+v", row.Line, []byte(row.Bytes), got, row)
 		}
-		checkSameSimulator(t, row)
+		checkSameSimulator(t, kprobes, row)
 	})
 }
 
 // checkSameSimulator compares a kprobe with the uprobe in row: only the loads
 // of literals differ.
-func checkSameSimulator(t *testing.T, row *refdata.UprobeRow) {
-	v := kprobeProfile{}.Lone(row.Bytes, 0x10000)
+func checkSameSimulator(t *testing.T, kprobes *kprobeProfile, row *refdata.UprobeRow) {
+	v := kprobes.Lone(row.Bytes, 0x10000)
 	literal := v.Emulator == "ldr_literal" || v.Emulator == "ldrsw_literal"
 	if literal && row.Errno == classify.EINVAL {
 		return
@@ -73,7 +86,7 @@ func TestUprobeRules(t *testing.T) {
 		{"prfm literal", 0xd8000000, 0x10000, "arm64/uprobe-prefetch-literal", ""},
 		{"autiasppc", 0xf380001f, 0x10000, "", "arm64/pc-modifier"},
 	} {
-		v := uprobeProfile{}.Lone(binary.LittleEndian.AppendUint32(nil, c.word), c.addr)
+		v := newUprobeProfile(linux6_12).Lone(binary.LittleEndian.AppendUint32(nil, c.word), c.addr)
 		if rule, hazard := archtest.IDs(&v); rule != c.rule || hazard != c.hazard {
 			t.Errorf("%s: got %q %q, want %q %q", c.name, rule, hazard, c.rule, c.hazard)
 		}
@@ -95,5 +108,35 @@ func TestUprobeInSequence(t *testing.T) {
 	}
 	if v := p.At(f, testAddr+5); v.OK() || v.Instead != testAddr+12 { // +4 would lose the reservation
 		t.Errorf("misaligned: %+v", v)
+	}
+}
+
+// What holds in some versions only.
+func TestUprobeHazardsByVersion(t *testing.T) {
+	v := classify.Linux
+	for _, c := range []struct {
+		name   string
+		word   uint32
+		hazard string
+		holds  classify.Span
+	}{
+		{"ldr x literal", 0x58000040, "arm64/uprobe-literal-load", until(v(5, 10).Patch(262))},
+		{"ldrsw literal", 0x98000040, "arm64/uprobe-literal-load", until(v(5, 10).Patch(262))},
+		{"bc.eq", 0x54000050, "arm64/leaves-slot", until(v(6, 12))},
+		{"b.eq", 0x54000040, "", classify.Span{}},
+		{"setp", 0x19c10440, "arm64/memory-copy-split", until(v(6, 12))},
+		{"ldr s literal", 0x1c000040, "arm64/simd-literal", classify.Span{}},
+		{"nop", nop, "", classify.Span{}},
+	} {
+		for _, version := range known.Uprobes {
+			want := ""
+			if c.holds.Holds(version) {
+				want = c.hazard
+			}
+			got := newUprobeProfile(version).Lone(binary.LittleEndian.AppendUint32(nil, c.word), 0x10000)
+			if _, hazard := archtest.IDs(&got); hazard != want {
+				t.Errorf("%s on %v: got %q, want %q; %+v", c.name, version, hazard, want, got)
+			}
+		}
 	}
 }

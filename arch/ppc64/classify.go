@@ -9,15 +9,17 @@ import (
 
 // Profile returns the ISA's rules under one of the names of package classify.
 func (a ISA) Profile(name string, opt classify.KernelOptions) (classify.Profile, bool) {
-	switch name {
-	case classify.ISA:
-		return classify.WithOwnedText(isaProfile{a}), true
-	case classify.Linux612:
-		return classify.WithKernelChecks(kprobeProfile{a}, opt), true
-	case classify.Uprobe612:
-		return classify.WithCheckedPlaces(uprobeProfile{a}), true
+	mechanism, v, ok := known.Find(name)
+	if !ok {
+		return nil, false
 	}
-	return nil, false
+	switch mechanism {
+	case classify.Architecture:
+		return classify.WithOwnedText(isaProfile{a}), true
+	case classify.Uprobes:
+		return classify.WithCheckedPlaces(uprobeProfile{a, v}), true
+	}
+	return classify.WithKernelChecks(kprobeProfile{a, v}, opt), true
 }
 
 // isaProfile says what a probe mechanism can do that rewrites instructions as
@@ -192,7 +194,7 @@ func usesSRR(inst *decode.Inst) bool {
 	return false
 }
 
-// kprobeProfile answers as kprobes of Linux 6.12 do, as far as the rules are
+// kprobeProfile answers as kprobes of Linux do, as far as the rules are
 // powerpc's own [arch/powerpc/kernel/kprobes.c]. Words are judged by the few
 // opcodes that the kernel refuses; whether they are instructions does not
 // matter.
@@ -200,10 +202,13 @@ func usesSRR(inst *decode.Inst) bool {
 // Whether an instruction is emulated shows at the first hit. Then its probe
 // becomes boostable, which the verdict tells in advance; where it is not
 // emulated it is single-stepped in the slot for good.
-type kprobeProfile struct{ isa ISA }
+type kprobeProfile struct {
+	isa     ISA
+	version classify.Version
+}
 
-// Name returns "linux-6.12".
-func (kprobeProfile) Name() string { return classify.Linux612 }
+// Name returns "linux-6.12" or that of another version.
+func (p kprobeProfile) Name() string { return classify.ProfileName(classify.Kprobes, p.version) }
 
 // Func judges every instruction of f.
 func (p kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {

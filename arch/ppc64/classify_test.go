@@ -92,7 +92,7 @@ func TestKprobeSuffixAtPage(t *testing.T) {
 	f := testFunc(isa, 0x06f00001, 0x60000000)
 	f.Addr -= 4
 	f.Insts = decode.Sweep(isa, nil, f.Code, f.Addr)
-	if v := (kprobeProfile{isa}).At(f, testAddr); !v.OK() {
+	if v := (kprobeProfile{isa, linux6_12}).At(f, testAddr); !v.OK() {
 		t.Errorf("got %+v", v)
 	}
 }

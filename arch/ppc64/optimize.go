@@ -11,18 +11,19 @@ import (
 // Optimizer returns the rules for turning breakpoints into jumps under one of
 // the names of package classify.
 func (a ISA) Optimizer(profile string, opt classify.KernelOptions) (optcheck.Optimizer, bool) {
-	switch profile {
-	case classify.ISA:
-		return optcheck.New(a), true
-	case classify.Linux612:
-		if opt.Module {
-			return optcheck.RefuseAll(&optimizeRules[optimizeModule]), true
-		}
-		return kprobeOptimizer{isa: a, slots: opt.OptinsnSlot}, true
-	case classify.Uprobe612:
-		return optcheck.LinuxUprobes(), true
+	mechanism, _, ok := known.Find(profile)
+	if !ok {
+		return nil, false
 	}
-	return nil, false
+	switch {
+	case mechanism == classify.Architecture:
+		return optcheck.New(a), true
+	case mechanism == classify.Uprobes:
+		return optcheck.LinuxUprobes(), true
+	case opt.Module:
+		return optcheck.RefuseAll(&optimizeRules[optimizeModule]), true
+	}
+	return kprobeOptimizer{isa: a, slots: opt.OptinsnSlot}, true
 }
 
 // kprobeOptimizer answers as kprobes of Linux 6.12 do

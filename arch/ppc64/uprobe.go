@@ -5,7 +5,7 @@ import (
 	"xol/decode"
 )
 
-// uprobeProfile answers as uprobes of Linux 6.12 do
+// uprobeProfile answers as uprobes of Linux do
 // [arch/powerpc/kernel/uprobes.c]. They judge a word by itself: whether it is
 // an instruction or the suffix of one does not matter.
 //
@@ -14,10 +14,13 @@ import (
 // memory from the kernel. POWER9 and later CPUs do (KUAP), unless the kernel
 // was booted with nosmap; so these run in a slot, and the verdict still names
 // the emulator, which is tried first.
-type uprobeProfile struct{ isa ISA }
+type uprobeProfile struct {
+	isa     ISA
+	version classify.Version
+}
 
-// Name returns "uprobe-linux-6.12".
-func (uprobeProfile) Name() string { return classify.Uprobe612 }
+// Name returns "uprobe-linux-6.12" or that of another version.
+func (p uprobeProfile) Name() string { return classify.ProfileName(classify.Uprobes, p.version) }
 
 // Func judges every instruction of f.
 func (p uprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {

@@ -19,8 +19,19 @@ import (
 type ISA interface {
 	optcheck.Architecture
 	relocate.Relocator
+	Profiles() []string
 	Profile(name string, opt classify.KernelOptions) (classify.Profile, bool)
 	Optimizer(profile string, opt classify.KernelOptions) (optcheck.Optimizer, bool)
+}
+
+// Branch returns the branch of a release, such as 6.12 of 6.12.117.
+func Branch(t *testing.T, release string) classify.Version {
+	t.Helper()
+	v, ok := classify.ParseVersion(release)
+	if !ok {
+		t.Fatalf("%s is no version", release)
+	}
+	return v.Branch()
 }
 
 // IDs returns the ids of a verdict's rule and hazard, empty where there is none.

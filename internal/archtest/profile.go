@@ -10,13 +10,11 @@ import (
 	"xol/place"
 )
 
-var profileNames = []string{classify.ISA, classify.Linux612, classify.Uprobe612}
-
 // profiles returns every profile of an ISA by name.
 func profiles(t testing.TB, isa ISA) map[string]classify.Profile {
 	t.Helper()
 	all := map[string]classify.Profile{}
-	for _, name := range profileNames {
+	for _, name := range isa.Profiles() {
 		p, ok := isa.Profile(name, classify.DebianOptions())
 		if !ok {
 			t.Fatalf("%s is missing", name)
@@ -26,15 +24,29 @@ func profiles(t testing.TB, isa ISA) map[string]classify.Profile {
 	return all
 }
 
-// CheckNames checks that profiles are called what they are asked for by, and
-// that there are none of a kernel that nobody has described.
+// CheckNames checks that profiles are called what they are asked for by, that
+// older ones answer for versions between, and that there are none of kernels of
+// which nothing is known.
 func CheckNames(t *testing.T, isa ISA) {
 	t.Helper()
-	if p, ok := isa.Profile("linux-2.6", classify.KernelOptions{}); ok || p != nil {
-		t.Errorf("got %v, a profile of a kernel that has none", p)
+	for _, name := range []string{"linux-2.6", "uprobe-linux-3.10", "linux-", "linux-6", "linux-6.012", "uprobe-linux-6.12.x", "windows", ""} {
+		if p, ok := isa.Profile(name, classify.KernelOptions{}); ok || p != nil {
+			t.Errorf("got %v, a profile of %q", p, name)
+		}
+		if o, ok := isa.Optimizer(name, classify.KernelOptions{}); ok || o != nil {
+			t.Errorf("got %v, an optimizer of %q", o, name)
+		}
 	}
-	if o, ok := isa.Optimizer("linux-2.6", classify.KernelOptions{}); ok || o != nil {
-		t.Errorf("got %v, an optimizer of a kernel that has none", o)
+	for asked, want := range map[string]string{
+		"uprobe-linux-6.11":    "uprobe-linux-6.1",
+		"uprobe-linux-6.12.99": "uprobe-linux-6.12",
+		"uprobe-linux-99.0":    "uprobe-linux-7.3",
+		"linux-6.13":           "linux-6.12",
+	} {
+		p, ok := isa.Profile(asked, classify.KernelOptions{})
+		if _, alsoJumps := isa.Optimizer(asked, classify.KernelOptions{}); !ok || !alsoJumps || p.Name() != want {
+			t.Errorf("%s is answered by %v, want %s", asked, p, want)
+		}
 	}
 	for name, p := range profiles(t, isa) {
 		if p.Name() != name {
@@ -191,7 +203,7 @@ func BenchmarkProfiles(b *testing.B, isa ISA, funcs ...*classify.Func) {
 		insts, longest = insts+len(f.Insts), max(longest, len(f.Insts))
 	}
 	verdicts := make([]classify.Verdict, 0, longest)
-	for _, name := range profileNames {
+	for _, name := range isa.Profiles() {
 		p := profiles(b, isa)[name]
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -1,0 +1,183 @@
+package amd64
+
+import (
+	"xol/classify"
+	"xol/decode"
+)
+
+const uprobeScratch = classify.ScratchSI | classify.ScratchDI | classify.ScratchBX
+
+// uprobeNOPHazard says what is lost when the kernel takes inst for a NOP.
+func (k *kernelInsn) uprobeNOPHazard(inst *decode.Inst) uint8 {
+	op := k.op[0]
+	switch {
+	case op == nop && (k.nvex != 0 || k.nrex == 2 && k.payload[0]&0x80 != 0):
+		return uprobeAsNOP
+	case op == nop && (k.nrex == 2 && k.payload[0]&0x11 != 0 || k.nrex == 1 && k.rex&1 != 0):
+		return uprobeXCHG
+	case k.nrex == 2:
+		return uprobeREX2NOP
+	case (op == 0xE9 || op == 0xEB) && Branch66(inst):
+		return uprobeBranchAMD
+	}
+	return uprobeRight
+}
+
+// uprobeEmulationHazard says what emulation makes of an instruction that only
+// shares the opcode byte with a branch.
+func (k *kernelInsn) uprobeEmulationHazard() uint8 {
+	switch {
+	case !k.borrowed():
+		return uprobeRight
+	case k.op[0] == 0xE8:
+		return uprobeAsCall
+	}
+	return uprobeAsJump
+}
+
+// uprobeSlotHazard says what goes wrong when inst runs in the slot that the
+// kernel made for k, with the fix-ups afterwards.
+func (k *kernelInsn) uprobeSlotHazard(fix classify.Fixups, inst *decode.Inst) uint8 {
+	if h := k.uprobeAddressHazard(fix, inst); h != uprobeRight {
+		return h
+	}
+	if h := k.uprobeFlowHazard(fix, inst); h != uprobeRight {
+		return h
+	}
+	return uprobeStepHazard(fix, inst)
+}
+
+// uprobeAddressHazard compares how an operand is addressed in the slot with
+// how it should be.
+func (k *kernelInsn) uprobeAddressHazard(fix classify.Fixups, inst *decode.Inst) uint8 {
+	relative := (inst.PCRel.Kind == decode.PCRelMemory || inst.PCRel.Kind == decode.PCRelAddress) && !isHintNOP(DetailOf(inst))
+	rewritten := fix&uprobeScratch != 0
+	switch {
+	case !relative:
+		return uprobeRight
+	case !rewritten, k.len != inst.Len:
+		return uprobeWrongAddress
+	case k.nrex == 2:
+		return uprobeREX2Broken
+	case k.nvex == 4 && k.payload[0]&8 != 0:
+		// EVEX.B4, without effect before, now extends the register.
+		return uprobeWrongAddress
+	}
+	return uprobeRight
+}
+
+// uprobeFlowHazard compares what the fix-ups do to the instruction pointer and
+// the stack with what inst needs.
+func (k *kernelInsn) uprobeFlowHazard(fix classify.Fixups, inst *decode.Inst) uint8 {
+	ip, call := fix&classify.FixIP != 0, fix&classify.FixCall != 0
+	switch inst.Flow {
+	case decode.FlowReturn, decode.FlowJumpIndirect:
+		if ip || call {
+			return uprobeMovedTarget
+		}
+		return uprobeRight
+	case decode.FlowCall, decode.FlowCallIndirect:
+		switch {
+		case !call:
+			return uprobeSlotReturn
+		case k.reg() == 3:
+			return uprobeFarCall
+		case Branch66(inst):
+			return uprobeCallAMD
+		}
+		return uprobeRight
+	}
+	switch {
+	case call:
+		return uprobeSlotReturn
+	case !ip:
+		return uprobeAsReturn
+	case inst.PCRel.Kind == decode.PCRelBranch:
+		return uprobeBranchHazard(inst)
+	case inst.Flow == decode.FlowJump:
+		return uprobeMovedTarget
+	}
+	return uprobeRight
+}
+
+// uprobeBranchHazard says what goes wrong when the direct branch inst runs in the
+// slot and the instruction pointer is then moved back.
+func uprobeBranchHazard(inst *decode.Inst) uint8 {
+	switch {
+	case Branch66(inst):
+		return uprobeBranchAMD
+	case inst.PCRel.Width == 32:
+		return uprobeFarBranch
+	}
+	return uprobeRight
+}
+
+// uprobeStepHazard says how the single step over inst differs from its execution
+// in the program.
+func uprobeStepHazard(fix classify.Fixups, inst *decode.Inst) uint8 {
+	d := DetailOf(inst)
+	popsFlags := false
+	switch d.Map() {
+	case MapOneByte:
+		switch {
+		case d.Opcode() == 0x9C:
+			return uprobePushFlags
+		case d.Opcode() == 0x8E && d.Reg() == 2:
+			return uprobeStackDelay
+		}
+		popsFlags = d.Opcode() == 0x9D
+	case Map0F:
+		switch {
+		case d.Opcode() == 0x05:
+			return uprobeSyscall
+		case isUMIP(d):
+			return uprobeUMIP
+		}
+	}
+	switch setsFlags := fix&classify.FixFlags != 0; {
+	case popsFlags && !setsFlags:
+		return uprobePopFlags
+	case setsFlags && !popsFlags:
+		return uprobeTrapFlag
+	}
+	return uprobeRight
+}
+
+// isUMIP reports whether d, of the map 0F, reads a system register that programs
+// may be kept from: then the kernel emulates it.
+func isUMIP(d Detail) bool {
+	switch d.Opcode() {
+	case 0x00: // sldt, str
+		return d.Reg() <= 1
+	case 0x01: // sgdt, sidt; smsw
+		return d.Reg() <= 1 && d.Mod() != 3 || d.Reg() == 4
+	}
+	return false
+}
+
+// uprobeNotes returns what else is to be known of a probe on inst, which runs in
+// the slot that the kernel made for k.
+func (k *kernelInsn) uprobeNotes(fix classify.Fixups, inst *decode.Inst) (notes classify.Notes) {
+	if fix&uprobeScratch != 0 && k.nprefix == 0 && k.nrex == 1 && k.rex&1 != 0 {
+		notes |= classify.NoteFirstByte
+	}
+	if inst.Flow == decode.FlowTrap {
+		notes |= classify.NoteTrapNumber
+	}
+	if isRepeated(DetailOf(inst)) {
+		notes |= classify.NoteIterations
+	}
+	return notes
+}
+
+// isRepeated reports whether d is a string instruction with a rep prefix.
+func isRepeated(d Detail) bool {
+	op := d.Opcode()
+	return d.Map() == MapOneByte && d.Prefixes()&(PrefixF2|PrefixF3) != 0 && (op >= 0xA4 && op <= 0xA7 || op >= 0xAA && op <= 0xAF)
+}
+
+// isHintNOP reports whether d is one of the NOPs and hints 0F 18-1F, which do
+// not access their operand.
+func isHintNOP(d Detail) bool {
+	return d.Map() == Map0F && d.Opcode()&0xF8 == 0x18 && d.Encoding() <= EncREX2
+}
