@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -21,8 +22,8 @@ import (
 
 // Options choose how a file is judged. The zero value is the file's default.
 type Options struct {
-	// Profile is one of the names of package classify; empty means
-	// linux-6.12 for a kernel or a module and isa for everything else.
+	// Profile is the name of a profile of the ISA; empty means linux-6.12 for a
+	// kernel or a module and isa for everything else.
 	Profile string
 	// Kernel holds the options of the kernel; nil means Debian's.
 	Kernel *classify.KernelOptions
@@ -37,10 +38,25 @@ type Options struct {
 }
 
 // ProfileError says that an ISA has no profile of that name.
-type ProfileError struct{ Name string }
+type ProfileError struct {
+	Name  string
+	Known []string // the names that there are
+}
 
 func (e *ProfileError) Error() string {
-	return "unknown profile " + e.Name + " (known: " + classify.ISA + ", " + classify.Linux612 + ", " + classify.Uprobe612 + ")"
+	return "unknown profile " + e.Name + " (known: " + strings.Join(e.Known, ", ") + ")"
+}
+
+// StandIn returns asked, the name of a profile that p answers for, where p is that
+// of another branch of Linux: the nearest older one of which the answers are known.
+// Else it returns the empty string.
+func StandIn(asked string, p classify.Profile) string {
+	m, v, ok := classify.ParseProfile(asked)
+	_, answers, _ := classify.ParseProfile(p.Name())
+	if !ok || m == classify.Architecture || v.Branch() == answers.Branch() {
+		return ""
+	}
+	return asked
 }
 
 // Analysis is a file that is ready to be judged. It is immutable and safe for
@@ -49,6 +65,9 @@ type Analysis struct {
 	Image   *image.Image
 	ISA     arch.ISA
 	Profile classify.Profile
+	// Asked is the name of the profile that was asked for where Profile stands
+	// in for it: see StandIn.
+	Asked string
 	// Extent is how the profile counts functions: a kernel's own go on to the
 	// next symbol.
 	Extent image.Extent
@@ -80,18 +99,18 @@ func New(img *image.Image, opt Options) (*Analysis, error) {
 	}
 	profile, ok := isa.Profile(opt.Profile, kernelOptions(img, opt.Kernel))
 	if !ok {
-		return nil, &ProfileError{opt.Profile}
+		return nil, &ProfileError{opt.Profile, isa.Profiles()}
 	}
 	missing, err := img.Missing()
 	if err != nil {
 		return nil, err
 	}
 	profile = classify.WithGaps(profile, gaps(missing), isa.Align())
-	a := &Analysis{Image: img, ISA: isa, Profile: profile, Missing: missing, workers: opt.Workers, armed: slices.Sorted(slices.Values(opt.Armed))}
+	a := &Analysis{Image: img, ISA: isa, Profile: profile, Asked: StandIn(opt.Profile, profile), Missing: missing, workers: opt.Workers, armed: slices.Sorted(slices.Values(opt.Armed))}
 	if opt.Optimize && missing&image.MissingFunctions == 0 { // else all is undecided
 		a.Optimizer, _ = isa.Optimizer(opt.Profile, kernelOptions(img, opt.Kernel))
 	}
-	if opt.Profile == classify.Linux612 {
+	if m, _, _ := classify.ParseProfile(opt.Profile); m == classify.Kprobes {
 		a.Extent = image.ExtentNext
 	}
 	var g errgroup.Group

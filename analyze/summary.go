@@ -21,6 +21,7 @@ type Summary struct {
 	Refused   int
 	Undecided int // neither probeable nor refused: too little is known of the file
 	Hazards   int // probeable, but then executed wrongly
+	Noted     int // probeable and executed rightly, but with something to know
 	Reasons   []Reason
 
 	Optimized   bool // whether jump optimization was judged
@@ -75,8 +76,11 @@ func (s *Summary) add(inst *decode.Inst, v *classify.Verdict) {
 	case classify.ExecFtrace:
 		s.Ftrace++
 	}
-	if v.Hazard != nil {
+	switch {
+	case v.Hazard != nil:
 		s.Hazards++
+	case v.Notes != 0:
+		s.Noted++
 	}
 }
 
@@ -112,6 +116,7 @@ func (s *Summary) Merge(o *Summary) {
 	s.Refused += o.Refused
 	s.Undecided += o.Undecided
 	s.Hazards += o.Hazards
+	s.Noted += o.Noted
 	for _, r := range o.Reasons {
 		s.Reasons = count(s.Reasons, r.Rule, r.Count)
 	}

@@ -15,19 +15,20 @@ import (
 
 // analyzeOptions are the flags of analyze.
 type analyzeOptions struct {
-	patterns        []string // of functions
-	insns           bool
-	markers         bool
-	symbols         string
-	cpus            int
-	noOptimize      bool
-	armed           []string // places of other probes
-	format, profile choice
-	kconfig         kconfig
+	patterns   []string // of functions
+	insns      bool
+	markers    bool
+	symbols    string
+	cpus       int
+	noOptimize bool
+	armed      []string // places of other probes
+	format     choice
+	profile    profileFlag
+	kconfig    kconfig
 }
 
 func (a *app) analyzeCommand() *cobra.Command {
-	opt := analyzeOptions{format: formatChoice(), profile: profileChoice(), kconfig: debianKconfig()}
+	opt := analyzeOptions{format: formatChoice(), kconfig: debianKconfig()}
 	cmd := &cobra.Command{
 		Use:   "analyze [flags] FILE…",
 		Short: "Judge every function of ELF files: what can be probed, how it runs, what is refused and why",
@@ -82,7 +83,7 @@ probe) of the files, with its arguments as the file has them.`,
 	flags.StringArrayVar(&opt.armed, "armed", nil, "another probe is armed at `PLACE`, which no jump may overwrite; repeatable")
 	flags.BoolVar(&opt.noOptimize, "no-optimize", false, "leave out whether breakpoints may become jumps, which takes as long as all the rest")
 	opt.format.addTo(cmd, flags, "output", "o", "output format")
-	opt.profile.addTo(cmd, flags, "profile", "", "rules to judge by (default by the kind of file)")
+	opt.profile.addTo(cmd, flags, "rules to judge by (default by the kind of file)")
 	opt.kconfig.addTo(cmd, flags)
 	return cmd
 }

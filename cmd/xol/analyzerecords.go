@@ -113,6 +113,9 @@ func (f *analyzedFile) fields(r *records) {
 	r.str("file", f.path)
 	r.str("arch", f.ISA.Name())
 	r.str("profile", f.Profile.Name())
+	r.only(f.Asked != "")
+	r.str("profile_asked", f.Asked)
+	r.only(true)
 	r.only(f.Missing != 0)
 	r.str("missing", f.Missing.String())
 	r.only(true)
@@ -183,6 +186,7 @@ func summaryFields(r *records, s *analyze.Summary) {
 	r.num("refused", s.Refused)
 	r.num("unknown", s.Undecided)
 	r.num("hazards", s.Hazards)
+	r.num("noted", s.Noted)
 	r.num("invalid", s.Invalid)
 	if s.Optimized {
 		r.num("optimizable", s.Optimizable)

@@ -53,6 +53,10 @@ func (l *tableListing) begin(file *analyzedFile) {
 	}
 	t.left(0, file.path, bold)
 	t.left(0, file.kind()+", profile "+file.Profile.Name(), plain)
+	if file.Asked != "" {
+		t.end()
+		t.left(0, standsIn(file.Profile.Name(), file.Asked), yellow)
+	}
 	t.end()
 	if m := file.Missing; m != 0 {
 		t.paint("not known of this kernel: "+m.String(), yellow)
@@ -151,7 +155,7 @@ func insnCells(t *table, file *analyzedFile, res *analyze.Result, offset uint64,
 	jump := jumpAnswerAt(res, i)
 	jump.cell(t)
 	t.left(textWidth, file.text(inst), plain)
-	if v.Rule == nil && v.Hazard == nil && jump.rule != nil {
+	if v.Rule == nil && v.Hazard == nil && v.Notes == 0 && jump.rule != nil {
 		t.left(0, jump.rule.ID+": "+jump.reason, dim)
 	} else {
 		reasonCell(t, v)
@@ -195,8 +199,11 @@ func totalLines(sum *totals) []totalLine {
 		{"    emulated", s.Emulated, plain, ""},
 		{"    ftrace", s.Ftrace, plain, "no breakpoint"},
 		{"    hazards", s.Hazards, yellow, "of the probeable: accepted, and then executed wrongly"},
-		{"  refused", s.Refused, red, percent(s.Refused, s.Insts)},
 	}
+	if s.Noted > 0 {
+		lines = append(lines, totalLine{"    noted", s.Noted, plain, "of the probeable: executed rightly, but with something to know"})
+	}
+	lines = append(lines, totalLine{"  refused", s.Refused, red, percent(s.Refused, s.Insts)})
 	if s.Undecided > 0 {
 		lines = append(lines, totalLine{"  unknown", s.Undecided, yellow, percent(s.Undecided, s.Insts) + "  the file tells too little"})
 	}

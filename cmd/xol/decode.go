@@ -14,13 +14,14 @@ import (
 
 // decodeOptions are the flags of decode.
 type decodeOptions struct {
-	arch, addr      string
-	format, profile choice
-	kconfig         kconfig
+	arch, addr string
+	format     choice
+	profile    profileFlag
+	kconfig    kconfig
 }
 
 func (a *app) decodeCommand() *cobra.Command {
-	opt := decodeOptions{format: formatChoice(), profile: profileChoice(), kconfig: debianKconfig()}
+	opt := decodeOptions{format: formatChoice(), kconfig: debianKconfig()}
 	cmd := &cobra.Command{
 		Use:   "decode --arch A [HEX… | -]",
 		Short: "Decode instructions from bytes: length, flow, target, PC-relative operand, text",
@@ -54,7 +55,7 @@ Exit status: 1 where anything was not decoded.`,
 	flags.StringVar(&opt.arch, "arch", "", "architecture: "+strings.Join(arch.Names(), ", ")+", or another name of these (x86_64, aarch64, ppc64el …)")
 	flags.StringVar(&opt.addr, "addr", "0", "address of the first HEX byte")
 	opt.format.addTo(cmd, flags, "output", "o", "output format")
-	opt.profile.addTo(cmd, flags, "profile", "", "add the verdict of this profile on the lone instruction")
+	opt.profile.addTo(cmd, flags, "add the verdict of this profile on the lone instruction")
 	opt.kconfig.addTo(cmd, flags)
 	_ = cmd.RegisterFlagCompletionFunc("arch", cobra.FixedCompletions(arch.Names(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -82,7 +83,7 @@ func (opt *decodeOptions) parse(args []string) (*decodeInput, error) {
 	if name := opt.profile.value; name != "" {
 		var ok bool
 		if in.profile, ok = in.isa.Profile(name, opt.kconfig.KernelOptions); !ok {
-			return nil, &analyze.ProfileError{Name: name}
+			return nil, &analyze.ProfileError{Name: name, Known: in.isa.Profiles()}
 		}
 	}
 	if isStdin(args) {
@@ -104,6 +105,11 @@ func isStdin(args []string) bool { return len(args) == 1 && args[0] == "-" }
 
 // decode prints the instructions of in.
 func (a *app) decode(in *decodeInput, opt *decodeOptions) error {
+	if in.profile != nil {
+		if asked := analyze.StandIn(opt.profile.value, in.profile); asked != "" {
+			a.report(errors.New(standsIn(in.profile.Name(), asked)))
+		}
+	}
 	w, flush := a.results()
 	d := &decoding{
 		isa:     in.isa,

@@ -46,6 +46,7 @@ type decodedJSON struct {
 	Boost   *bool   `json:"boost,omitempty"`
 	Boosted *bool   `json:"boosted,omitempty"`
 	Hazard  *string `json:"hazard,omitempty"`
+	Note    *string `json:"note,omitempty"`
 }
 
 // TestDecodeLinesAreCanonicalJSON reads every line and writes it again with
@@ -57,9 +58,13 @@ func TestDecodeLinesAreCanonicalJSON(t *testing.T) {
 		"ppc64le": "0x1000 00000048\n0000106000000000\n00001006\n",
 		"ppc64":   "0x1000 48000004\n60000000\n",
 	}
-	for arch, lines := range input {
-		for _, profile := range append([]string{""}, profileNames...) {
-			command := "decode --arch " + arch + " -o jsonl -"
+	for name, lines := range input {
+		isa, err := arch.ByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, profile := range append([]string{""}, isa.Profiles()...) {
+			command := "decode --arch " + name + " -o jsonl -"
 			if profile != "" {
 				command += " --profile " + profile
 			}

@@ -19,16 +19,17 @@ import (
 
 // explainOptions are the flags of explain.
 type explainOptions struct {
-	symbols         string
-	context         int
-	region          bool
-	armed           []string // places of other probes
-	format, profile choice
-	kconfig         kconfig
+	symbols string
+	context int
+	region  bool
+	armed   []string // places of other probes
+	format  choice
+	profile profileFlag
+	kconfig kconfig
 }
 
 func (a *app) explainCommand() *cobra.Command {
-	opt := explainOptions{format: choiceOf(formatTable, formatJSON), profile: profileChoice(), kconfig: debianKconfig()}
+	opt := explainOptions{format: choiceOf(formatTable, formatJSON), kconfig: debianKconfig()}
 	cmd := &cobra.Command{
 		Use:   "explain [flags] FILE PLACE",
 		Short: "Explain one address: may it be probed, what happens, why, what else could be done",
@@ -43,7 +44,8 @@ With --region also what the jump would replace, who can land there, and the deto
 buffer that it would lead to, as the first profile that allows it has them.
 
 For a Linux kernel or module the verdicts are those of linux-6.12 and isa, else of
-isa and uprobe-linux-6.12; that of --profile comes first.
+isa and uprobe-linux-6.12; that of --profile comes first, in the place of another
+version of the same.
 
 Exit status: 1 where the first of these profiles refuses the probe, 2 where the file
 tells too little to judge it, as a kernel without names does.`,
@@ -66,7 +68,7 @@ tells too little to judge it, as a kernel without names does.`,
 	flags.StringArrayVar(&opt.armed, "armed", nil, "another probe is armed at `PLACE`, which the jump may not overwrite; repeatable")
 	flags.BoolVar(&opt.region, "region", false, "show the region that the jump replaces, and the detour buffer")
 	opt.format.addTo(cmd, flags, "output", "o", "output format")
-	opt.profile.addTo(cmd, flags, "profile", "", "rules to judge by first (default by the kind of file)")
+	opt.profile.addTo(cmd, flags, "rules to judge by first (default by the kind of file)")
 	opt.kconfig.addTo(cmd, flags)
 	return cmd
 }
@@ -210,7 +212,7 @@ func explainedProfiles(kind image.Kind, first string) []string {
 	}
 	chosen := []string{first}
 	for _, name := range names {
-		if name != first {
+		if mechanismOf(name) != mechanismOf(first) {
 			chosen = append(chosen, name)
 		}
 	}
@@ -312,6 +314,15 @@ func (e *explanation) instNotes(inst *decode.Inst) []string {
 }
 
 func (a *answer) profile() string { return a.file.Profile.Name() }
+
+// uprobes reports whether the answer is about uprobes.
+func (a *answer) uprobes() bool { return mechanismOf(a.profile()) == classify.Uprobes }
+
+// mechanismOf returns whose rules the profile of that name has.
+func mechanismOf(profile string) classify.Mechanism {
+	m, _, _ := classify.ParseProfile(profile)
+	return m
+}
 
 // source returns the source line of the address, empty where it is not known.
 func (e *explanation) source() string {

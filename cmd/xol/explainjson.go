@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 
+	"xol/classify"
 	"xol/decode"
 )
 
@@ -58,6 +59,7 @@ type (
 	}
 	answerJSON struct {
 		Profile  string    `json:"profile"`
+		Asked    string    `json:"profile_asked,omitempty"` // where the profile stands in for it
 		Probe    string    `json:"probe"`
 		Errno    int       `json:"errno"`
 		Rule     string    `json:"rule"`
@@ -71,6 +73,8 @@ type (
 		Remedy   string    `json:"remedy,omitempty"`
 		Instead  *address  `json:"instead,omitempty"`
 		Hazard   string    `json:"hazard"`
+		HazardIn *happens  `json:"hazard_in,omitempty"`
+		Notes    []happens `json:"notes,omitempty"`
 		Slot     *slotJSON `json:"slot,omitempty"`
 
 		Optimize   string   `json:"optimize"`
@@ -81,6 +85,14 @@ type (
 		OptRemedy  string   `json:"opt_remedy,omitempty"`
 	}
 )
+
+// happens says where a hazard or a note holds.
+type happens struct {
+	ID       string             `json:"id"`
+	Text     string             `json:"text,omitempty"`
+	Seen     []classify.Version `json:"seen,omitempty"` // versions on which it was seen
+	Versions string             `json:"versions"`       // for which it is expected
+}
 
 // address is written as every address is.
 type address uint64
@@ -172,14 +184,18 @@ func (e *explanation) instJSON(inst *decode.Inst) instJSON {
 func (a *answer) json() answerJSON {
 	v := &a.verdict
 	j := answerJSON{
-		Profile: a.profile(), Probe: probeName(v), Exec: v.Exec.String(), Boost: v.Boost, Boosted: v.Boosted, Emulator: v.Emulator,
+		Profile: a.profile(), Asked: a.file.Asked, Probe: probeName(v), Exec: v.Exec.String(), Boost: v.Boost, Boosted: v.Boosted, Emulator: v.Emulator,
 		MovedTo: known(v.MovedTo), Culprit: known(v.Culprit), Instead: known(v.Instead),
 	}
 	if v.Rule != nil {
 		j.Errno, j.Rule, j.Reason, j.Remedy = int(v.Rule.Errno), v.Rule.ID, v.Rule.Reason, v.Rule.Remedy
 	}
-	if v.Hazard != nil {
-		j.Hazard = v.Hazard.Text
+	if h := v.Hazard; h != nil {
+		j.Hazard = h.Text
+		j.HazardIn = &happens{ID: h.ID, Seen: h.Seen, Versions: h.Span.String()}
+	}
+	for n := range v.Notes.All() {
+		j.Notes = append(j.Notes, happens{ID: n.ID, Text: n.Text, Seen: n.Seen, Versions: n.Span.String()})
 	}
 	j.Optimize, j.Region, j.OptCulprit = jumpName(v, &a.jump), int(a.jump.Region), known(a.jump.Culprit)
 	if r := a.jump.Rule; r != nil {

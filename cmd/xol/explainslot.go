@@ -15,7 +15,7 @@ func (a *answer) slot(addr uint64) (*moved, bool) {
 	v := &a.verdict
 	addr = a.target(addr)
 	i, start := decode.Find(a.result.Insts, addr)
-	if !start || v.Exec != classify.ExecSlot || a.profile() == classify.Uprobe612 {
+	if !start || v.Exec != classify.ExecSlot || a.uprobes() {
 		return nil, false
 	}
 	m := mover{form: formSlot}

@@ -149,7 +149,7 @@ func (e *explanation) paragraph(t *table, a *answer, width int) {
 	t.left(0, id, dim)
 	t.end()
 	writeDetails(t, width, a.details(e.addr))
-	if !v.OK() || a.profile() == classify.Uprobe612 {
+	if !v.OK() || a.uprobes() {
 		return
 	}
 	id, st = "", green
@@ -239,7 +239,12 @@ func (a *answer) details(addr uint64) []detail {
 	v := &a.verdict
 	var d []detail
 	add := func(st style, format string, args ...any) {
-		d = append(d, detail{fmt.Sprintf(format, args...), st})
+		if text := fmt.Sprintf(format, args...); text != "" {
+			d = append(d, detail{text, st})
+		}
+	}
+	if asked := a.file.Asked; asked != "" {
+		add(dim, "%s", standsIn(a.profile(), asked))
 	}
 	switch {
 	case v.MovedTo != 0 && v.OK():
@@ -252,6 +257,11 @@ func (a *answer) details(addr uint64) []detail {
 	}
 	if v.Hazard != nil {
 		add(yellow, "hazard: %s (%s)", v.Hazard.Text, v.Hazard.ID)
+		add(dim, "%s", a.versions(v.Hazard.Seen, v.Hazard.Span))
+	}
+	for note := range v.Notes.All() {
+		add(plain, "note: %s (%s)", note.Text, note.ID)
+		add(dim, "%s", a.versions(note.Seen, note.Span))
 	}
 	if v.Culprit != 0 && v.Culprit != addr {
 		add(plain, "because of %s", a.describe(v.Culprit))
@@ -277,6 +287,32 @@ func (a *answer) details(addr uint64) []detail {
 func (a *answer) beside(v *classify.Verdict, addr uint64) bool {
 	i, _ := decode.Find(a.result.Insts, addr)
 	return v.Instead == v.Culprit || i >= 0 && v.Instead == a.result.Insts[i].Next()
+}
+
+// versions says on which versions something was seen to happen, and for which it
+// is expected; empty in a profile that is no version's.
+func (a *answer) versions(seen []classify.Version, expected classify.Span) string {
+	if mechanismOf(a.profile()) == classify.Architecture {
+		return ""
+	}
+	text := "expected on " + expected.String()
+	if len(seen) > 0 {
+		text = "seen on " + listVersions(seen) + "; " + text
+	}
+	return text
+}
+
+// listVersions names ascending versions: the first and the last of many.
+func listVersions(versions []classify.Version) string {
+	const most = 3
+	if n := len(versions); n > most {
+		return fmt.Sprintf("%v … %v (%d versions)", versions[0], versions[n-1], n)
+	}
+	var names []string
+	for _, v := range versions {
+		names = append(names, v.String())
+	}
+	return strings.Join(names, ", ")
 }
 
 // describe names an address, with the instruction that stands there.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"xol/classify"
 	"xol/decode"
 	"xol/detour"
 	"xol/image"
@@ -38,7 +37,7 @@ func (e *explanation) findRegion() (*region, error) {
 	var chosen *answer
 	for i := range e.answers {
 		a := &e.answers[i]
-		if a.verdict.OK() && a.hasBreakpoint() && a.profile() != classify.Uprobe612 && (chosen == nil || a.jump.OK() && !chosen.jump.OK()) {
+		if a.verdict.OK() && a.hasBreakpoint() && !a.uprobes() && (chosen == nil || a.jump.OK() && !chosen.jump.OK()) {
 			chosen = a
 		}
 	}

@@ -166,7 +166,7 @@ func (m *mover) setISA(isa arch.ISA, opt *relocateOptions) error {
 	}
 	profile, ok := isa.Profile(opt.profile.value, opt.kconfig.KernelOptions)
 	if !ok {
-		return &analyze.ProfileError{Name: opt.profile.value}
+		return &analyze.ProfileError{Name: opt.profile.value, Known: isa.Profiles()}
 	}
 	m.isa, m.profile = isa, profile
 	m.opt = relocate.Options{

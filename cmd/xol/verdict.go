@@ -44,6 +44,18 @@ func hazardField(r *records, v *classify.Verdict) {
 		text = v.Hazard.Text
 	}
 	r.str("hazard", text)
+	r.str("note", noteText(v))
+}
+
+// noteText returns what the notes of v say, empty where there are none.
+func noteText(v *classify.Verdict) (text string) {
+	for note := range v.Notes.All() {
+		if text != "" {
+			text += "; "
+		}
+		text += note.Text
+	}
+	return text
 }
 
 // pcrelFields encodes the operand that depends on the instruction's address.
@@ -107,5 +119,7 @@ func reasonCell(t *table, v *classify.Verdict) {
 		t.left(0, v.Rule.ID+": "+v.Rule.Reason, plain)
 	case v.Hazard != nil:
 		t.left(0, "hazard: "+v.Hazard.Text, yellow)
+	case v.Notes != 0:
+		t.left(0, "note: "+noteText(v), plain)
 	}
 }
