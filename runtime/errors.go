@@ -88,7 +88,7 @@ func (p *Probe) place() string {
 
 // FaultError says that a program, or a handler, accessed memory that is not
 // there or not for that, and that nothing handled it. The CPU's registers are
-// those in front of the instruction.
+// those in front of the instruction, and it can go on; see Run.
 type FaultError struct {
 	CPU int
 	Fault
@@ -114,7 +114,7 @@ func (e *ReenterError) Error() string {
 }
 
 // StopError says that the program stopped for a reason that is not the
-// runtime's.
+// runtime's. The CPU is as it would be without probes, and can go on; see Run.
 type StopError struct {
 	CPU   int
 	Event Event

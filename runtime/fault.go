@@ -3,6 +3,8 @@ package runtime
 import (
 	"errors"
 	"slices"
+
+	"xol/decode"
 )
 
 // fault handles a fault of the program. One of a probed instruction is first
@@ -12,6 +14,9 @@ import (
 // instruction.
 func (r *Runtime) fault(cpu int, ev Event) error {
 	if err := r.stopStepping(cpu); err != nil {
+		return err
+	}
+	if done, err := r.stubFault(cpu); done || err != nil {
 		return err
 	}
 	pc := r.m.CPU(cpu).Reg(r.file.PC)
@@ -48,6 +53,55 @@ func (r *Runtime) ownFault(cpu int, s *site, b *buffer, ev Event) error {
 	return r.jumpHit(cpu, r.sites[s.addr], 0)
 }
 
+// stubFault does what a gate, or the start of the trampoline, was about to do with the
+// stack: the program has no part in it, and the memory may be there though the program
+// must not use it. done is false where the CPU has still a fault: as before, or at the
+// return from the gate.
+func (r *Runtime) stubFault(cpu int) (done bool, err error) {
+	pc := r.m.CPU(cpu).Reg(r.file.PC)
+	if r.stubs.page != 0 && pc-r.stubs.page < 2*gates*gateRoom {
+		r.returnOwn(cpu)
+		return false, nil
+	}
+	if s := r.returns.site; s == nil || pc != r.returns.addr || pc == s.addr || !r.pushOwn(cpu) {
+		return false, nil
+	}
+	if err := r.jumpHit(cpu, r.returns.site, 0); err != nil {
+		return false, err
+	}
+	return r.returnOwn(cpu), nil
+}
+
+// pushOwn makes the room on the stack that the start of the trampoline makes. It
+// reports whether there is memory.
+func (r *Runtime) pushOwn(cpu int) bool {
+	regs := r.m.CPU(cpu)
+	sp := regs.Reg(r.file.SP)
+	if r.isa.Unwind(r.isa.TrampolinePrefix(), regs, r.m) != nil {
+		return false
+	}
+	room := regs.Reg(r.file.SP) - sp
+	regs.SetReg(r.file.SP, sp)
+	if _, err := r.m.ReadWord(sp - room); err != nil {
+		return false
+	}
+	regs.SetReg(r.file.SP, sp-room)
+	regs.SetReg(r.file.PC, r.returns.site.addr)
+	return true
+}
+
+// returnOwn does a return instruction of the runtime's own, and reports whether it
+// could.
+func (r *Runtime) returnOwn(cpu int) bool {
+	var inst decode.Inst
+	regs := r.m.CPU(cpu)
+	if r.isa.Decode(&inst, r.isa.ReturnInst(), regs.Reg(r.file.PC)) != nil {
+		return false
+	}
+	done, err := r.isa.Interpret(&inst, regs, r.m)
+	return done && err == nil
+}
+
 // unwind has a CPU that has executed code of the runtime's own, up to an address, have
 // the registers that it began with.
 func (r *Runtime) unwind(cpu int, start, end uint64) error {
@@ -82,7 +136,11 @@ func (r *Runtime) again(cpu int, p *copyPlace, ev *Event) (done bool, err error)
 		return false, nil
 	}
 	regs.SetReg(r.file.PC, p.inst.Addr)
-	done, err = r.interpretWatched(cpu, &p.inst)
+	if p.site.internal {
+		done, err = r.isa.Interpret(&p.inst, regs, r.m)
+	} else {
+		done, err = r.interpretWatched(cpu, &p.inst)
+	}
 	var access *accessError
 	if errors.As(err, &access) {
 		ev.Access, ev.Page = access.access, access.page

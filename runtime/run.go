@@ -41,6 +41,14 @@ func (r *Runtime) Result(cpu int) uint64 { return r.m.CPU(cpu).Result() }
 // optimizer its passes. It returns ErrBudget where budget instructions do not
 // suffice, and the error of ctx where that ends, after which it can be called
 // again; a *FaultError, *ReenterError or *StopError where a CPU cannot go on.
+//
+// After a *FaultError or *StopError the CPU is as it would be without probes: the
+// address and the registers are those of the program. The caller may answer the event,
+// by memory, registers or another program counter, and call Run again. A probed
+// instruction is then executed, or taken for executed where the program counter is
+// behind it: PreHandlers have run, once for each executed instruction, and
+// PostHandlers run when it has been. If the CPU goes elsewhere, as to the handler of a
+// signal, and comes back later, the instruction is hit anew, as in Linux.
 func (r *Runtime) Run(ctx context.Context, budget int) error {
 	defer r.under(ctx)()
 	if err := r.resumeAll(); err != nil {

@@ -1,0 +1,177 @@
+//go:build unicorn
+
+package runtime_test
+
+import (
+	"errors"
+	"testing"
+
+	"xol/arch"
+	"xol/decode"
+	"xol/guest"
+	"xol/runtime"
+)
+
+// stackWays are the ways in which the runtime's own code uses the stack.
+var stackWays = []eventWay{
+	{name: "none", probe: nil},
+	{name: "optimized"},
+	{name: "counted", probe: func() *runtime.Probe { return &runtime.Probe{Counter: true} }},
+	{name: "returning"},
+}
+
+// deepest is more than what detour buffers use of the stack, in bytes.
+const deepest = 1024
+
+// TestStackOfDetourBuffers has the stack end, or have a hole, at every place in what
+// detour buffers and the trampoline of return probes save: a program that does not
+// use the stack does not notice.
+func TestStackOfDetourBuffers(t *testing.T) {
+	eachStackWay(t, func(t *testing.T, h *eventHost, check func(want []seenEvent)) {
+		const both = 2 * guest.PageSize
+		for depth := uint64(0); depth < deepest; depth += 8 * 7 {
+			for _, hole := range []uint64{belowStack, eventStack} {
+				h.startAt(t, eventStack+depth&^15)
+				if err := h.m.Protect(hole, guest.PageSize, 0); err != nil {
+					t.Fatal(err)
+				}
+				h.goOn(t)
+				check(nil)
+				if err := h.m.Protect(belowStack, both, runtime.PermRead|runtime.PermWrite); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+// TestStackGoesAmidDetourBuffers takes the stack away in front of every instruction of
+// detour buffers, and puts it back where it is asked for.
+func TestStackGoesAmidDetourBuffers(t *testing.T) {
+	eachStackWay(t, func(t *testing.T, h *eventHost, check func(want []seenEvent)) {
+		for steps, running := 1, true; running; steps++ {
+			h.startAt(t, eventStack+160)
+			for range steps {
+				if running = h.m.CPU(0).Running(); running {
+					if err := h.Step(0, 1); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if err := h.m.Protect(belowStack, 2*guest.PageSize, 0); err != nil {
+				t.Fatal(err)
+			}
+			h.goOn(t)
+			check(nil)
+			if err := h.m.Protect(belowStack, 2*guest.PageSize, runtime.PermRead|runtime.PermWrite); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// eachStackWay calls f with a program in every way. What check is called with it holds
+// against the program without probes.
+func eachStackWay(t *testing.T, f func(t *testing.T, h *eventHost, check func([]seenEvent))) {
+	one := &eventCase{function: "plain", args: [3]uint64{7, 5}}
+	for _, isa := range arch.Names() {
+		var results []uint64
+		returns := map[uint64]bool{}
+		for i := range stackWays {
+			way := &stackWays[i]
+			t.Run(isa+" "+way.name, func(t *testing.T) {
+				h := newEventHostOn(t, isa, one, guest.Options{Exact: true}, runtime.Options{Pass: 1 << 40})
+				if err := h.m.Map(belowStack, guest.PageSize, runtime.PermRead|runtime.PermWrite); err != nil {
+					t.Fatal(err)
+				}
+				var probes []*runtime.Probe
+				var ret *runtime.ReturnProbe
+				for addr, inst := range h.text {
+					switch way.name {
+					case "none":
+						returns[addr] = inst.Flow == decode.FlowReturn
+						continue
+					case "returning":
+						if ret == nil {
+							ret = h.returnProbe(t, &runtime.ReturnProbe{Symbol: "plain", Handler: func(*runtime.ReturnContext) {}})
+						}
+						continue
+					}
+					p := &runtime.Probe{}
+					if way.probe != nil {
+						p = way.probe()
+					}
+					p.Addr = addr
+					if err := errors.Join(h.Register(p), h.Settle()); err != nil {
+						t.Fatal(err)
+					}
+					probes = append(probes, p)
+				}
+				calls := uint64(0)
+				f(t, h, func([]seenEvent) {
+					calls++
+					if way.name == "none" {
+						results = append(results, h.Result(0))
+						return
+					}
+					same(t, "the result", h.Result(0), results[0])
+					if len(h.record) > 1 || len(h.record) == 1 && !returns[h.faultAddr] {
+						t.Errorf("call %d: %d events, the last %s", calls, len(h.record), h.record[len(h.record)-1].what)
+					}
+					if err := h.Settle(); err != nil {
+						t.Fatal(err)
+					}
+				})
+				for _, p := range probes {
+					if n := h.Hits(p); n != calls || p.Nmissed() != 0 {
+						t.Errorf("%#x: %d hits and %d missed in %d calls", p.Addr, n, p.Nmissed(), calls)
+					}
+				}
+				if ret != nil && ret.Returns() != calls {
+					t.Errorf("%d returns of %d calls", ret.Returns(), calls)
+				}
+				t.Logf("%d calls", calls)
+			})
+		}
+	}
+}
+
+// startAt has the CPU call the function with a stack pointer.
+func (h *eventHost) startAt(t *testing.T, sp uint64) {
+	t.Helper()
+	file, k := h.isa.Registers(), h.isa.Convention()
+	c := h.m.CPU(0)
+	c.Restore(h.start)
+	c.SetReg(file.SP, sp+2*k.Skew+k.RedZone+k.Frame)
+	f, err := h.p.Function(h.one.function)
+	if err == nil {
+		err = h.Start(0, f, h.one.args[:]...)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.record = nil
+}
+
+// goOn lets the function return. What it asks for of the stack it gets.
+func (h *eventHost) goOn(t *testing.T) {
+	t.Helper()
+	for range 10 {
+		err := h.Run(t.Context(), 10_000)
+		var fault *runtime.FaultError
+		if !errors.As(err, &fault) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		h.faultAddr = fault.Addr
+		h.absent = map[uint64]func() error{fault.Page: func() error {
+			return h.m.Protect(fault.Page, guest.PageSize, runtime.PermRead|runtime.PermWrite)
+		}}
+		if err := h.answer(err); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("too many faults")
+}
