@@ -22,7 +22,8 @@ const (
 )
 
 var arm64Target = target{
-	trap: arm64Trap,
+	learn: func(c *CPU) error { return c.learnReservation("007c5fc8" + "c0035fd6") }, // ldxr x0,[x0]; ret
+	trap:  arm64Trap,
 
 	breakpoint: arm64Breakpoint,
 	trapped:    (*CPU).PC,

@@ -13,7 +13,7 @@ type target struct {
 	// reset holds values that registers have at the start, besides those that
 	// the File says are always set.
 	reset map[int]uint64
-	// learn finds out, once, what trap has to know of the engine; nil where
+	// learn finds out, once, where the engine keeps what has no register; nil where
 	// that is nothing. It may change memory at testText.
 	learn func(c *CPU) error
 	// trap makes an event of the engine's number of an exception, and sets the

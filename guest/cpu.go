@@ -35,6 +35,7 @@ type CPU struct {
 	watch   watch
 	storing storing
 	pending int   // offset in the engine's context of amd64's pending exception
+	reserve int   // offset there of the address that an exclusive load has reserved
 	err     error // that registers could not be reached
 	failed  error // of what dealt with a breakpoint
 }

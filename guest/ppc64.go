@@ -21,7 +21,8 @@ const (
 const msrSE = 1 << 10
 
 var ppc64Target = target{
-	trap: ppc64TrapEvent,
+	learn: func(c *CPU) error { return c.learnReservation("7c6018a8" + "4e800020") }, // ldarx r3,0,r3; blr
+	trap:  ppc64TrapEvent,
 
 	breakpoint: ppc64Trap,
 	trapped:    ppc64Trapped,

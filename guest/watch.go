@@ -26,12 +26,17 @@ type watch struct {
 
 	denied bool // the last fault is no fault of the program
 	open   bool // the pages are not kept from the engine at the moment
+	unfinished
+	hits  []runtime.Watched
+	saved []byte // the engine's context in front of an instruction
+}
+
+// unfinished is what the last EventWatch has left to do.
+type unfinished struct {
 	passed uint64
 	pass   bool           // the instruction at passed has been reported
 	behind *runtime.Event // what the reported instruction has caused besides, at passed
 	called bool           // a function is called meanwhile
-	hits   []runtime.Watched
-	saved  []byte // the engine's context in front of an instruction
 }
 
 var _ runtime.Watcher = (*Machine)(nil)
@@ -265,7 +270,7 @@ func (m *Machine) fromBytes(b []byte) (v uint64) {
 }
 
 // left reports whether the last EventWatch has left something to do.
-func (w *watch) left() bool { return w.pass || w.behind != nil }
+func (u *unfinished) left() bool { return u.pass || u.behind != nil }
 
 // reported reports whether that is now: where a function is called in between, it is
 // when the CPU has come back.

@@ -90,6 +90,16 @@ type CPU interface {
 	SetRunning(running bool)
 }
 
+// TaskSwitcher is a Machine whose CPUs keep more of a task than its registers.
+type TaskSwitcher interface {
+	Machine
+	// SwitchTask has a CPU go on with another task. A reservation that an exclusive load
+	// has made is lost, as where a kernel switches. What the CPU has left to do in the
+	// task that it leaves is returned, and handed over as left when a CPU goes on with
+	// that task; nil is nothing.
+	SwitchTask(cpu int, left any) any
+}
+
 // Function is where a function starts, and what its descriptor holds where the
 // ABI has descriptors.
 type Function struct {

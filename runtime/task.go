@@ -16,6 +16,7 @@ type task struct {
 	depth  int         // of the calls that are going on
 	activity
 	places []uint64 // where it may be, while no CPU runs it
+	left   any      // what the machine has left to do in it
 }
 
 // noCPU stands for none.
@@ -107,6 +108,9 @@ func (r *Runtime) switchTo(cpu int, t *task) {
 	}
 	if old.stepping || c.stepping {
 		c.switched = true
+	}
+	if m, ok := r.m.(TaskSwitcher); ok {
+		old.left, t.left = m.SwitchTask(cpu, t.left), nil
 	}
 }
 

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 
 	"xol/arch"
+	"xol/classify"
 	"xol/guest"
 	"xol/machine"
 	"xol/runtime"
@@ -408,5 +410,82 @@ func TestReservedAddresses(t *testing.T) {
 				t.Errorf("%s: %s is reserved: %v", isa, line, err)
 			}
 		}
+	}
+}
+
+// TestTasksShareMemory switches tasks inside of loops of exclusive accesses: what one has
+// stored meanwhile makes the store of another one fail.
+func TestTasksShareMemory(t *testing.T) {
+	const threads, times = 3, 40
+	for _, isa := range arch.Names() {
+		insts := instsOf(t, isa, "2")
+		for i := range taskModes {
+			mode := &taskModes[i]
+			if mode.suits != nil && !mode.suits(isa) {
+				continue
+			}
+			for _, probing := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s %s probes=%t", isa, mode.name, probing), func(t *testing.T) {
+					p := open(t, isa, "2", guest.Options{Exact: true}, mode.opt)
+					for _, inst := range insts {
+						if name, _ := p.img.Symbolize(inst.addr); probing && strings.HasPrefix(name, "add_") {
+							_ = p.Register(&runtime.Probe{Addr: inst.addr})
+						}
+					}
+					turn := 9
+					if probing {
+						turn = 400 // else hardly a loop is ever left
+					}
+					s := p.scheduler(2, turn)
+					for range threads {
+						s.add(t, "add_many", bufferAddr, times)
+						s.add(t, "add_locked", bufferAddr+8, bufferAddr+16, times)
+					}
+					s.run(t)
+					for _, at := range []uint64{bufferAddr, bufferAddr + 16} {
+						if sum, err := p.m.ReadWord(at); err != nil || sum != threads*times {
+							t.Errorf("the sum at %#x is %d, want %d", at, sum, threads*times)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestTasksWatched has tasks write to watched data and be switched in between: each write
+// is reported once, in the task that made it.
+func TestTasksWatched(t *testing.T) {
+	const threads, words = 2, 8
+	for _, isa := range arch.Names() {
+		t.Run(isa, func(t *testing.T) {
+			count := func(together bool) (hits [threads]map[uint64]int) {
+				p := open(t, isa, "2", guest.Options{Exact: true}, runtime.Options{})
+				for i := range uint64(threads) {
+					hits[i] = map[uint64]int{}
+					w := &runtime.WatchProbe{Addr: bufferAddr + i*8*words, Len: 8, Kind: machine.WatchWrite}
+					w.Handler = func(c *runtime.WatchContext) { hits[i][c.New]++ }
+					p.reverse(t, i, words)
+					if err := p.RegisterWatch(w); errors.Is(err, classify.ENOSPC) {
+						continue // one watchpoint is all that the ISA has
+					} else if err != nil {
+						t.Fatal(err)
+					}
+				}
+				s := p.scheduler(3, 3)
+				for i := range uint64(threads) {
+					s.add(t, "sort_words", bufferAddr+i*8*words, words)
+					if !together {
+						s.run(t)
+					}
+				}
+				s.run(t)
+				return hits
+			}
+			alone, together := count(false), count(true)
+			if len(alone[0]) == 0 || !reflect.DeepEqual(alone, together) {
+				t.Errorf("writes are reported %v times, without switches %v", together, alone)
+			}
+		})
 	}
 }
