@@ -91,7 +91,17 @@ func (im *Image) checkMachine(syms []mapSymbol) error {
 	if first < 0 {
 		return nil
 	}
-	return mismatch("%s is a symbol of %s kernels, and the file is for %v", machineSymbols[first].name, machineSymbols[first].arch, im.machine)
+	return mismatch("%s is a symbol of %s kernels, and the file is for %v", machineSymbols[first].name, machineSymbols[first].arch, im.archName())
+}
+
+// archName returns the name of the file's architecture as people write it.
+func (im *Image) archName() string {
+	for i := range machineSymbols {
+		if m := &machineSymbols[i]; m.machine == im.machine {
+			return m.arch
+		}
+	}
+	return im.machine.String()
 }
 
 // checkBounds compares the symbols around sections and tables with the

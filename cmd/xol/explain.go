@@ -40,6 +40,9 @@ do instead; and whether the breakpoint may become a jump.
 PLACE is symbol, symbol+0x1c, 0xffffffff81000000 (an address), file:0x1040 (an
 offset in the file, as uprobe_events takes it) or source.c:123 (with DWARF lines).
 
+Names and lines of a stripped program are taken from its debug file, beside it or
+below /usr/lib/debug; those of a stripped kernel from its own table (kallsyms).
+
 With --region also what the jump would replace, who can land there, and the detour
 buffer that it would lead to, as the first profile that allows it has them.
 

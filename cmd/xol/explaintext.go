@@ -8,6 +8,7 @@ import (
 
 	"xol/classify"
 	"xol/decode"
+	"xol/place"
 )
 
 const (
@@ -143,9 +144,11 @@ func (e *explanation) paragraph(t *table, a *answer, width int) {
 		id, st = v.Rule.ID, yellow
 	case !v.OK():
 		id, st = v.Rule.ID, red
+	case a.onBlacklist(e.addr):
+		st = yellow
 	}
 	t.left(width, a.profile(), bold)
-	t.left(outcomeWidth, a.outcome(), st)
+	t.left(outcomeWidth, a.outcome(e.addr), st)
 	t.left(0, id, dim)
 	t.end()
 	writeDetails(t, width, a.details(e.addr))
@@ -201,7 +204,7 @@ func (a *answer) jumpDetails(addr uint64) []detail {
 }
 
 // outcome says in one line what becomes of the probe.
-func (a *answer) outcome() string {
+func (a *answer) outcome(addr uint64) string {
 	v := &a.verdict
 	switch {
 	case v.Undecided():
@@ -211,7 +214,11 @@ func (a *answer) outcome() string {
 	case !v.OK():
 		return probeRefused
 	}
-	text := "may be probed; " + execPhrases[v.Exec]
+	text := "may be probed; "
+	if a.onBlacklist(addr) {
+		text = "the architecture would allow it; "
+	}
+	text += execPhrases[v.Exec]
 	if v.Emulator != "" {
 		text += " (" + v.Emulator + ")"
 	}
@@ -219,6 +226,12 @@ func (a *answer) outcome() string {
 		text += ", boostable"
 	}
 	return text
+}
+
+// onBlacklist reports whether the profile isa speaks of text that the kernel
+// itself forbids to probe, which is no matter of instructions.
+func (a *answer) onBlacklist(addr uint64) bool {
+	return a.profile() == classify.ISA && a.result.Marks.At(addr)&(place.Blacklist|place.EntryText) != 0
 }
 
 var execPhrases = [...]string{
@@ -254,6 +267,9 @@ func (a *answer) details(addr uint64) []detail {
 	}
 	if v.Rule != nil {
 		add(plain, "%s", v.Rule.Reason)
+	}
+	if v.OK() && a.onBlacklist(addr) {
+		add(yellow, "the kernel forbids it: this is on its blacklist, or entry code")
 	}
 	if v.Hazard != nil {
 		add(yellow, "hazard: %s (%s)", v.Hazard.Text, v.Hazard.ID)
