@@ -32,27 +32,44 @@ func (r *Runtime) startsInside(s *site, insts []decode.Inst) (offsets []int) {
 func (r *Runtime) fillTrapping(s *site, inside []int, most int, encode func(dst []byte, at uint64) (int, error)) (p piece, entry uint64, err error) {
 	f := trapFinder{site: s, inside: inside, traps: r.isa.Traps(), origin: s.addr + uint64(r.isa.JumpLen())}
 	for _, c := range r.slots.chunks {
-		if c.taken == nil || !f.suits(c.addr, chunkSize) || !r.reaches(s.addr, c.addr) {
+		if c.taken == nil || c.crowded[f.kind()] >= crowd || !f.suits(c.addr, chunkSize) || !r.reaches(s.addr, c.addr) {
 			continue
 		}
-		if p, entry, err = r.fillIn(c, &f, most, encode); err == nil || !errors.Is(err, errNoRoom) {
-			return p, entry, err
+		p, entry, err = r.fillIn(c, &f, most, encode)
+		switch {
+		case err == nil:
+			return p, entry, nil
+		case errors.Is(err, errNoRoom):
+			c.crowded[f.kind()]++
 		}
 	}
+	tries := mostTries
 	for disp := range f.distances {
+		if tries--; tries < 0 {
+			break
+		}
 		addr := (f.origin + uint64(disp)) &^ (pageSize - 1)
 		if (addr < f.origin) != (disp < 0) {
 			continue
 		}
-		c := r.mapChunk(s, addr)
-		if c == nil {
+		if _, err := encode(r.buffer(most), addr); err != nil {
 			continue
 		}
-		c.taken = make([]bool, chunkSize/grain)
-		return r.fillIn(c, &f, most, encode)
+		if c := r.mapChunk(s, addr); c != nil {
+			c.taken = make([]bool, chunkSize/grain)
+			return r.fillIn(c, &f, most, encode)
+		}
 	}
 	return piece{}, 0, errNoRoom
 }
+
+// mostTries is how many distances are tried. Memory may be taken there, or what the
+// code refers to out of reach.
+const mostTries = 1 << 13
+
+// crowd is how often nothing is found in a chunk before it is not looked through any
+// more, until a piece of it is free again.
+const crowd = 8
 
 // fillIn writes code of at most size bytes into a chunk. What it takes there is tried
 // before.
@@ -88,6 +105,9 @@ func (c *chunk) mark(p piece, taken bool) {
 	for i := range uint64(p.size) / grain {
 		c.taken[first+i] = taken
 	}
+	if !taken {
+		c.crowded = [len(c.crowded)]uint8{}
+	}
 }
 
 // trapFinder finds addresses of buffers to which a jump traps at all offsets inside.
@@ -103,6 +123,14 @@ type trapFinder struct {
 // allows reports whether the byte of the displacement at an offset of the jump may be b.
 func (f *trapFinder) allows(offset int, b byte) bool {
 	return !slices.Contains(f.inside, offset) || bytes.IndexByte(f.traps, b) >= 0
+}
+
+// kind tells offsets apart.
+func (f *trapFinder) kind() (k uint8) {
+	for _, off := range f.inside {
+		k |= 1 << off >> 1
+	}
+	return k
 }
 
 // suits reports whether some addresses in [addr, addr+size) have the upper half of the
@@ -121,7 +149,7 @@ func (f *trapFinder) suits(addr, size uint64) bool {
 func (f *trapFinder) distances(yield func(disp int64) bool) {
 	every := make([]byte, 0, 256)
 	for b := range 128 {
-		every = append(every, byte(b), byte(255-b)) // upwards and downwards
+		every = append(every, byte(b+2), byte(1-b)) // upwards and downwards
 	}
 	choices := func(offset int) []byte {
 		if slices.Contains(f.inside, offset) {

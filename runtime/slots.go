@@ -32,6 +32,8 @@ type chunk struct {
 	// taken says which grains are taken, of a chunk whose pieces are at addresses of
 	// their users' choice; nil of any other.
 	taken []bool
+	// crowded counts for each kind of such addresses how often there was none.
+	crowded [16]uint8
 }
 
 // allocate returns a piece for the site; ok is false where there is no room.
