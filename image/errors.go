@@ -62,12 +62,13 @@ func (e *TypeError) Error() string {
 // matches a pattern, and which names are like it.
 type SymbolNotFoundError struct {
 	Name    string
+	Pattern bool     // Name is a pattern for names of functions
 	Nearest []string // the most similar first; empty where none is similar
 }
 
 func (e *SymbolNotFoundError) Error() string {
 	text := fmt.Sprintf("no symbol %q", e.Name)
-	if strings.ContainsAny(e.Name, "*?[") {
+	if e.Pattern && strings.ContainsAny(e.Name, "*?[") {
 		text = fmt.Sprintf("no function matches %q", e.Name)
 	}
 	if len(e.Nearest) > 0 {

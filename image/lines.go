@@ -387,12 +387,16 @@ func (t *lineTable) entry(ix *lineIndex, u *lineUnit, ranges, rnglists []byte) (
 	}
 }
 
+func (t *lineTable) byteOrder() binary.ByteOrder {
+	if t.order == bigEndian {
+		return binary.BigEndian
+	}
+	return binary.LittleEndian
+}
+
 // setUnitLength makes a unit of which only the start is there whole.
 func (t *lineTable) setUnitLength(b []byte) {
-	order := binary.ByteOrder(binary.LittleEndian)
-	if t.order == bigEndian {
-		order = binary.BigEndian
-	}
+	order := t.byteOrder()
 	if len(b) >= 12 && order.Uint32(b) == math.MaxUint32 {
 		order.PutUint64(b[4:], uint64(len(b)-12))
 	} else if len(b) >= 4 {
@@ -400,19 +404,27 @@ func (t *lineTable) setUnitLength(b []byte) {
 	}
 }
 
-// firstEntry reads the first entry of a unit.
-func firstEntry(unit []byte, ix *lineIndex, ranges, rnglists []byte) (d *dwarf.Data, e *dwarf.Entry, err error) {
-	defer recoverDWARF(&err)
-	d, err = dwarf.New(ix.abbrev, nil, nil, unit, nil, nil, ranges, ix.str)
+// unitData makes what debug/dwarf reads of one unit.
+func unitData(unit []byte, ix *lineIndex, ranges, rnglists []byte) (*dwarf.Data, error) {
+	d, err := dwarf.New(ix.abbrev, nil, nil, unit, nil, nil, ranges, ix.str)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for name, b := range map[string][]byte{
 		".debug_line_str": ix.lineStr, ".debug_str_offsets": ix.strOffsets, ".debug_addr": ix.addr, ".debug_rnglists": rnglists,
 	} {
 		if err := d.AddSection(name, b); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
+	}
+	return d, nil
+}
+
+// firstEntry reads the first entry of a unit.
+func firstEntry(unit []byte, ix *lineIndex, ranges, rnglists []byte) (d *dwarf.Data, e *dwarf.Entry, err error) {
+	defer recoverDWARF(&err)
+	if d, err = unitData(unit, ix, ranges, rnglists); err != nil {
+		return nil, nil, err
 	}
 	e, err = d.Reader().Next()
 	switch {

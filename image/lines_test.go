@@ -297,8 +297,11 @@ func TestLineTableLeavesOutWhatIsNotInText(t *testing.T) {
 }
 
 func FuzzLineTable(f *testing.F) {
+	files := []*Image{fixture(f, "inlined.5.amd64.so"), fixture(f, "inlined.4.amd64.o")}
 	for _, name := range []string{"lines.dwarf4.elf", "lines.dwarf5.elf", "lines.wide.elf", "lines.noaranges.elf", "lines.powerpc64.elf"} {
-		im := openFixture(f, name)
+		files = append(files, openFixture(f, name))
+	}
+	for _, im := range files {
 		s := debugSectionsOf(f, im)
 		var packed []byte
 		for _, name := range debugSectionNames {
@@ -320,6 +323,9 @@ func FuzzLineTable(f *testing.F) {
 		table := newLineTable(s.open, byteOrder(big), func(uint64) bool { return true })
 		if _, line, ok := table.line(addr); ok && line <= 0 {
 			t.Errorf("line %d", line)
+		}
+		if addrs := table.inlined("ns::hidden"); !slices.IsSorted(addrs) {
+			t.Errorf("inlined at %#x", addrs)
 		}
 		if _, err := table.addrs("helper.c", 3); err != nil && strings.Contains(err.Error(), "\n") {
 			t.Errorf("error of several lines: %q", err)

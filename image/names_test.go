@@ -111,3 +111,70 @@ func TestSelectNamesWhatIsMissing(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestInlinedFunctions compares with the entry_pc that readelf prints for the
+// entries of inlined.cc; in the object, what is in section .text.
+func TestInlinedFunctions(t *testing.T) {
+	for _, tt := range []struct{ place, want string }{
+		{"outer", "0x1080"},
+		{"outer(int)", "0x1080"},
+		{"_Z5outeri", "0x1080"},
+		{"outer+0x3", "0x1083"},
+		{"ns::(anonymous namespace)::hidden", "0x1020 0x1080"},
+		{"ns::hidden", "0x1020 0x1080"},
+		{"ns::shape::area", "0x1050"},
+		{"ns::shape::area(int) const", "0x1050"},
+		{"ns::over", "0x10a3 0x10ae"},
+		{"ns::over(int)", "0x10a3"},
+		{"ns::over(long)", "0x10ae"},
+		{"ns::twice", "0x1034 0x1068"},
+		{"ns::twice<long>", "0x1068"},
+		{"hidden", `no symbol "hidden"`},
+		{"ns::area", `no symbol "ns::area"`},
+		{"taken", `no symbol "taken"`},
+	} {
+		for file, text := range map[string]uint64{"inlined.5.amd64.so": 0x1020, "inlined.4.amd64.o": 0} {
+			im := fixture(t, file)
+			start := uint64(0)
+			if text == 0 { // the linker has moved it
+				_, start = im.Symbolize(im.Text()[0].Addr)
+				text = 0x1020
+			} else {
+				start = text
+			}
+			var got []string
+			places, err := im.Resolve(tt.place)
+			if err != nil {
+				got = []string{err.Error()}
+			}
+			for _, p := range places {
+				if !p.Inlined {
+					t.Errorf("%s: %s is not told to be inlined", file, tt.place)
+				}
+				got = append(got, fmt.Sprintf("%#x", p.Addr-start+text))
+			}
+			if got := strings.Join(got, " "); !strings.HasPrefix(got, tt.want) || len(got) > len(tt.want) && err == nil {
+				t.Errorf("%s: %s: got %s, want %s", file, tt.place, got, tt.want)
+			}
+		}
+	}
+}
+
+// TestInlinedOnEveryMachine asks for mixed, in names.c, which is inlined into
+// two functions.
+func TestInlinedOnEveryMachine(t *testing.T) {
+	for _, machine := range allMachines {
+		im := namesFixture(t, machine)
+		places, err := im.Resolve("mixed")
+		var got []string
+		for _, p := range places {
+			got = append(got, p.Symbol)
+		}
+		if got := strings.Join(got, ", "); err != nil || got != "ns::over(double), int ns::fill<int>(int)" {
+			t.Errorf("%s: %v, %v", machine, places, err)
+		}
+		if places, err := im.Resolve("copy_plain"); err != nil || places[0].Inlined {
+			t.Errorf("%s: %v, %v", machine, places, err)
+		}
+	}
+}

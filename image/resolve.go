@@ -14,6 +14,9 @@ type Place struct {
 	Addr   uint64
 	Symbol string // the function that holds it, as Functions and Symbolize name it
 	Offset uint64 // from the symbol
+	// Inlined says that a function of the name that was asked for is inlined
+	// here.
+	Inlined bool
 }
 
 // Resolve finds the addresses in text that s means, sorted:
@@ -24,11 +27,12 @@ type Place struct {
 //	0xffffffff81000000  an address
 //	file:0x1040         an offset in the file (for a packed file, in what was unpacked)
 //	read_write.c:552    a source line, with DWARF
+//	get_page            a function that is only inlined, with DWARF: every place
 //
 // It returns a *PlaceError, a *SymbolNotFoundError or a *NotTextError where s
 // means none.
 func (im *Image) Resolve(s string) ([]Place, error) {
-	addrs, err := im.resolve(s)
+	addrs, inlined, err := im.resolve(s)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +42,7 @@ func (im *Image) Resolve(s string) ([]Place, error) {
 	for _, addr := range addrs {
 		if im.textAt(addr) >= 0 {
 			name, base := im.Symbolize(addr)
-			places = append(places, Place{Addr: addr, Symbol: name, Offset: addr - base})
+			places = append(places, Place{Addr: addr, Symbol: name, Offset: addr - base, Inlined: inlined})
 		}
 	}
 	if len(places) == 0 {
@@ -49,40 +53,53 @@ func (im *Image) Resolve(s string) ([]Place, error) {
 	return places, nil
 }
 
-// resolve returns at least one address, or an error.
-func (im *Image) resolve(s string) ([]uint64, error) {
+// resolve returns at least one address, or an error. The addresses of a
+// function that is only inlined are those of its inlined instances.
+func (im *Image) resolve(s string) (addrs []uint64, inlined bool, err error) {
 	switch {
 	case s == "":
-		return nil, badPlace(s, "it is empty")
+		return nil, false, badPlace(s, "it is empty")
 	case strings.HasPrefix(s, "file:"):
-		return im.resolveOffset(s)
+		addrs, err = im.resolveOffset(s)
+		return addrs, false, err
 	case strings.HasPrefix(s, "0x") || strings.HasPrefix(s, "0X"):
 		addr, err := strconv.ParseUint(s[2:], 16, 64)
 		if err != nil {
-			return nil, badPlace(s, "the address is no hexadecimal number of 64 bits")
+			return nil, false, badPlace(s, "the address is no hexadecimal number of 64 bits")
 		}
-		return []uint64{addr}, nil
+		return []uint64{addr}, false, nil
 	}
 	t, err := im.symbols()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if addrs := im.named(t, s); len(addrs) > 0 {
-		return addrs, nil
-	}
-	name, offset := splitOffset(s)
-	if name != s {
-		if addrs := im.named(t, name); len(addrs) > 0 {
-			for i := range addrs {
-				addrs[i] += offset
-			}
-			return addrs, nil
-		}
+	if addrs := im.offsetFrom(s, func(name string) []uint64 { return im.named(t, name) }); len(addrs) > 0 {
+		return addrs, false, nil
 	}
 	if file, line, ok := splitLine(s); ok {
-		return im.resolveLine(s, file, line)
+		addrs, err = im.resolveLine(s, file, line)
+		return addrs, false, err
 	}
-	return nil, &SymbolNotFoundError{Name: name, Nearest: im.nearest(t, name)}
+	if addrs := im.offsetFrom(s, im.lines.inlined); len(addrs) > 0 {
+		return addrs, true, nil
+	}
+	name, _ := splitOffset(s)
+	return nil, false, &SymbolNotFoundError{Name: name, Nearest: im.nearest(t, name)}
+}
+
+// offsetFrom returns what find finds for a name, or with an offset for one that
+// an offset follows.
+func (im *Image) offsetFrom(s string, find func(name string) []uint64) []uint64 {
+	name, offset := splitOffset(s)
+	addrs := find(s)
+	if len(addrs) > 0 || name == s {
+		return addrs
+	}
+	addrs = find(name)
+	for i := range addrs {
+		addrs[i] += offset
+	}
+	return addrs
 }
 
 func (im *Image) resolveOffset(s string) ([]uint64, error) {
@@ -229,7 +246,7 @@ func (im *Image) Select(e Extent, patterns []string) (found []Function, missing 
 		if g.hit[i] {
 			continue
 		}
-		e := &SymbolNotFoundError{Name: pattern}
+		e := &SymbolNotFoundError{Name: pattern, Pattern: true}
 		if len(missing) < mostHints {
 			e.Nearest = im.nearest(t, strings.Trim(pattern, "*?"))
 		}

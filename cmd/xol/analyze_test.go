@@ -242,3 +242,26 @@ func TestResolversSayThatTheyAre(t *testing.T) {
 		}
 	}
 }
+
+// TestExplainInlined asks for a function that has no symbol.
+func TestExplainInlined(t *testing.T) {
+	for _, machine := range []string{"amd64", "arm64", "ppc64le", "ppc64"} {
+		file := "../../image/testdata/elf/names." + machine + ".so"
+		text := xol("explain "+file+" mixed", "").stdout
+		if !strings.HasPrefix(text, "ns::over(double)") || !strings.Contains(text, "names.c:1") ||
+			!strings.Contains(text, "mixed has no code of its own: it is inlined here, and at int ns::fill<int>(int)+0x") {
+			t.Errorf("%s: %s", machine, text)
+		}
+		var e struct {
+			Inlined bool
+			Also    []string
+		}
+		inv := xol("explain -o json "+file+" mixed", "")
+		if err := json.Unmarshal([]byte(inv.stdout), &e); err != nil || !e.Inlined || len(e.Also) != 1 {
+			t.Errorf("%s: %v in %s", machine, err, inv)
+		}
+	}
+	if inv := xol("explain ../../image/testdata/elf/inlined.5.amd64.so ns::over(int)", ""); !strings.HasPrefix(inv.stdout, "third(int)+0x23 ") || strings.Contains(inv.stdout, ", and at") {
+		t.Errorf("%s", inv)
+	}
+}

@@ -39,6 +39,7 @@ do instead; and whether the breakpoint may become a jump.
 
 PLACE is symbol, symbol+0x1c, 0xffffffff81000000 (an address), file:0x1040 (an
 offset in the file, as uprobe_events takes it) or source.c:123 (with DWARF lines).
+With DWARF a function that is only inlined has a place wherever that is.
 
 Names and lines of a stripped program are taken from its debug file, beside it or
 below /usr/lib/debug; those of a stripped kernel from its own table (kallsyms).
@@ -145,6 +146,7 @@ type explanation struct {
 	place   string // as it was asked for
 	addr    uint64
 	also    []uint64 // other addresses that the place could mean
+	inlined bool     // the place is a function that is only inlined
 	answers []answer // by profile; at least one
 	region  *region  // nil where it was not asked for, or where there is none
 }
@@ -163,7 +165,7 @@ func newExplanation(img *image.Image, opt *explainOptions, path, where string) (
 	if err != nil {
 		return nil, err
 	}
-	e := &explanation{place: where, addr: places[0].Addr}
+	e := &explanation{place: where, addr: places[0].Addr, inlined: places[0].Inlined}
 	for _, p := range places[1:] {
 		e.also = append(e.also, p.Addr)
 	}

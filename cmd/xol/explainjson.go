@@ -19,7 +19,8 @@ type (
 		Place    string       `json:"place"`
 		Addr     address      `json:"addr"`
 		Offset   offset       `json:"file_offset"`
-		Also     []address    `json:"also,omitempty"` // what else the place could mean
+		Also     []address    `json:"also,omitempty"`    // what else the place could mean
+		Inlined  bool         `json:"inlined,omitempty"` // the place is a function that is inlined here
 		Sym      string       `json:"sym"`
 		Off      uint64       `json:"off"`
 		Source   string       `json:"source,omitempty"`
@@ -138,6 +139,7 @@ func (e *explanation) writeJSON(w io.Writer, context int) error {
 		Notes:    e.notes(textNotes[:], e.addr, e.addr+1),
 		Missing:  a.file.Missing.String(),
 	}
+	out.Inlined = e.inlined
 	for _, addr := range e.also {
 		out.Also = append(out.Also, address(addr))
 	}

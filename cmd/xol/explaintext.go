@@ -67,11 +67,36 @@ func (e *explanation) header(t *table) {
 			t.end()
 		}
 	}
-	if len(e.also) > 0 {
+	switch {
+	case e.inlined:
+		for _, line := range wrap(e.inlinedText(), screenWidth) {
+			t.paint(line, yellow)
+			t.end()
+		}
+	case len(e.also) > 0:
 		t.paint(fmt.Sprintf("%s also means %s; an address says which", e.place, joinAddrs(e.also)), yellow)
 		t.end()
 	}
 }
+
+// inlinedText says that the function asked for is inlined, and where else.
+func (e *explanation) inlinedText() string {
+	text := e.place + " has no code of its own: it is inlined here"
+	if len(e.also) == 0 {
+		return text
+	}
+	var others []string
+	for _, addr := range e.also[:min(len(e.also), mostInlined)] {
+		others = append(others, e.answers[0].placeOf(addr))
+	}
+	if n := len(e.also) - len(others); n > 0 {
+		others = append(others, fmt.Sprintf("%d more", n))
+	}
+	return text + ", and at " + strings.Join(others, ", ") + "; each wants a probe of its own"
+}
+
+// mostInlined is how many of the other places are named.
+const mostInlined = 12
 
 // joinAddrs lists the first few addresses.
 func joinAddrs(addrs []uint64) string {
