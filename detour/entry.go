@@ -1,6 +1,7 @@
 package detour
 
 import (
+	"xol/machine"
 	"xol/patch"
 	"xol/relocate"
 )
@@ -29,6 +30,10 @@ type EntryBuilder interface {
 	// the frame's instruction pointer, which is the site before. The return
 	// address that the callback leaves is the function's.
 	EntryStub(at, callback uint64, kernel bool) []byte
+	// LeaveEntry has a CPU with the registers r, at the start of a stub, be where it
+	// was called, and returns the address behind the site. Nothing has changed
+	// where there is an error: the stack cannot be read.
+	LeaveEntry(r machine.Registers, m machine.Memory) (next uint64, err error)
 }
 
 // EntryPlan returns the plan of a stub for the ISAs' templates.

@@ -3,6 +3,7 @@
 package runtime_test
 
 import (
+	"cmp"
 	"errors"
 	"testing"
 
@@ -12,13 +13,26 @@ import (
 	"xol/runtime"
 )
 
-// stackWays are the ways in which the runtime's own code uses the stack.
-var stackWays = []eventWay{
-	{name: "none", probe: nil},
-	{name: "optimized"},
-	{name: "counted", probe: func() *runtime.Probe { return &runtime.Probe{Counter: true} }},
-	{name: "returning"},
+// stackWays are the ways in which the runtime's own code uses the stack. The
+// functions use it at most to return.
+var stackWays = []struct {
+	name     string
+	function string // whose event is the only place of a probe; "plain" where it is empty
+	result   uint64
+	opt      runtime.Options
+	probe    func() *runtime.Probe
+	returns  bool // a return probe instead
+	// shown says that the host sees where the stack goes amid the code: there is no
+	// way back from it.
+	shown bool
+}{
+	{name: "optimized", result: plainResult},
+	{name: "counted", result: plainResult, probe: func() *runtime.Probe { return &runtime.Probe{Counter: true} }},
+	{name: "returning", result: plainResult, returns: true},
+	{name: "entered", function: "entered", result: 7 + 5, shown: true, opt: runtime.Options{EntryProbes: true}},
 }
+
+const plainResult = (7 + 5 + 5) ^ 7
 
 // deepest is more than what detour buffers use of the stack, in bytes.
 const deepest = 1024
@@ -27,7 +41,7 @@ const deepest = 1024
 // detour buffers and the trampoline of return probes save: a program that does not
 // use the stack does not notice.
 func TestStackOfDetourBuffers(t *testing.T) {
-	eachStackWay(t, func(t *testing.T, h *eventHost, check func(want []seenEvent)) {
+	eachStackWay(t, false, func(t *testing.T, h *eventHost, check func()) {
 		const both = 2 * guest.PageSize
 		for depth := uint64(0); depth < deepest; depth += 8 * 7 {
 			for _, hole := range []uint64{belowStack, eventStack} {
@@ -36,7 +50,7 @@ func TestStackOfDetourBuffers(t *testing.T) {
 					t.Fatal(err)
 				}
 				h.goOn(t)
-				check(nil)
+				check()
 				if err := h.m.Protect(belowStack, both, runtime.PermRead|runtime.PermWrite); err != nil {
 					t.Fatal(err)
 				}
@@ -48,7 +62,7 @@ func TestStackOfDetourBuffers(t *testing.T) {
 // TestStackGoesAmidDetourBuffers takes the stack away in front of every instruction of
 // detour buffers, and puts it back where it is asked for.
 func TestStackGoesAmidDetourBuffers(t *testing.T) {
-	eachStackWay(t, func(t *testing.T, h *eventHost, check func(want []seenEvent)) {
+	eachStackWay(t, true, func(t *testing.T, h *eventHost, check func()) {
 		for steps, running := 1, true; running; steps++ {
 			h.startAt(t, eventStack+160)
 			for range steps {
@@ -62,7 +76,7 @@ func TestStackGoesAmidDetourBuffers(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.goOn(t)
-			check(nil)
+			check()
 			if err := h.m.Protect(belowStack, 2*guest.PageSize, runtime.PermRead|runtime.PermWrite); err != nil {
 				t.Fatal(err)
 			}
@@ -70,31 +84,27 @@ func TestStackGoesAmidDetourBuffers(t *testing.T) {
 	})
 }
 
-// eachStackWay calls f with a program in every way. What check is called with it holds
-// against the program without probes.
-func eachStackWay(t *testing.T, f func(t *testing.T, h *eventHost, check func([]seenEvent))) {
-	one := &eventCase{function: "plain", args: [3]uint64{7, 5}}
+// eachStackWay calls f with a program in every way. After each call check holds what the
+// host has seen against what it sees without probes: a return may find no stack.
+func eachStackWay(t *testing.T, amid bool, f func(t *testing.T, h *eventHost, check func())) {
 	for _, isa := range arch.Names() {
-		var results []uint64
-		returns := map[uint64]bool{}
 		for i := range stackWays {
 			way := &stackWays[i]
 			t.Run(isa+" "+way.name, func(t *testing.T) {
-				h := newEventHostOn(t, isa, one, guest.Options{Exact: true}, runtime.Options{Pass: 1 << 40})
+				one := &eventCase{function: cmp.Or(way.function, "plain"), args: [3]uint64{7, 5}}
+				opt := way.opt
+				opt.Pass = 1 << 40
+				h := newEventHostOn(t, isa, one, guest.Options{Exact: true}, opt)
 				if err := h.m.Map(belowStack, guest.PageSize, runtime.PermRead|runtime.PermWrite); err != nil {
 					t.Fatal(err)
 				}
 				var probes []*runtime.Probe
 				var ret *runtime.ReturnProbe
-				for addr, inst := range h.text {
-					switch way.name {
-					case "none":
-						returns[addr] = inst.Flow == decode.FlowReturn
-						continue
-					case "returning":
-						if ret == nil {
-							ret = h.returnProbe(t, &runtime.ReturnProbe{Symbol: "plain", Handler: func(*runtime.ReturnContext) {}})
-						}
+				if way.returns {
+					ret = h.returnProbe(t, &runtime.ReturnProbe{Symbol: one.function, Handler: func(*runtime.ReturnContext) {}})
+				}
+				for addr := range h.text {
+					if way.returns || way.function != "" && addr != h.event(t) {
 						continue
 					}
 					p := &runtime.Probe{}
@@ -108,14 +118,13 @@ func eachStackWay(t *testing.T, f func(t *testing.T, h *eventHost, check func([]
 					probes = append(probes, p)
 				}
 				calls := uint64(0)
-				f(t, h, func([]seenEvent) {
+				f(t, h, func() {
 					calls++
-					if way.name == "none" {
-						results = append(results, h.Result(0))
+					same(t, "the result", h.Result(0), way.result)
+					if amid && way.shown {
 						return
 					}
-					same(t, "the result", h.Result(0), results[0])
-					if len(h.record) > 1 || len(h.record) == 1 && !returns[h.faultAddr] {
+					if len(h.record) > 1 || len(h.record) == 1 && h.text[h.faultAddr].Flow != decode.FlowReturn {
 						t.Errorf("call %d: %d events, the last %s", calls, len(h.record), h.record[len(h.record)-1].what)
 					}
 					if err := h.Settle(); err != nil {

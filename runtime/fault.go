@@ -19,6 +19,9 @@ func (r *Runtime) fault(cpu int, ev Event) error {
 	if done, err := r.stubFault(cpu); done || err != nil {
 		return err
 	}
+	if done, err := r.entryFault(cpu, ev); done || err != nil {
+		return err
+	}
 	pc := r.m.CPU(cpu).Reg(r.file.PC)
 	if s := r.slots.owner(pc); s != nil {
 		if b := s.jump.at(pc); b != nil && pc < b.moved {
@@ -63,13 +66,59 @@ func (r *Runtime) stubFault(cpu int) (done bool, err error) {
 		r.returnOwn(cpu)
 		return false, nil
 	}
-	if s := r.returns.site; s == nil || pc != r.returns.addr || pc == s.addr || !r.pushOwn(cpu) {
+	start := r.stubs.page + trampolineOffset
+	if s := r.returns.site; s == nil || pc != start || pc == s.addr || !r.pushOwn(cpu) {
 		return false, nil
 	}
 	if err := r.jumpHit(cpu, r.returns.site, 0); err != nil {
 		return false, err
 	}
 	return r.returnOwn(cpu), nil
+}
+
+// entryFault handles a fault of the call that stands in the place of a patchable
+// entry, and of what its stub saves: there is no stack, which the entry does not need.
+// The handlers run with the registers in the CPU.
+func (r *Runtime) entryFault(cpu int, ev Event) (done bool, err error) {
+	regs := r.m.CPU(cpu)
+	pc := regs.Reg(r.file.PC)
+	if ev.Access != AccessWrite {
+		return false, nil
+	}
+	next := pc + r.entrySize()
+	if s := r.sites[pc]; s == nil || !s.entry || !s.armed {
+		if next, err = r.leaveEntry(cpu, pc); err != nil || next == 0 {
+			return false, err
+		}
+	}
+	if s := r.sites[next-r.entrySize()]; s != nil && s.entry {
+		next = r.runEntry(cpu, s, 0, next)
+	}
+	regs.SetReg(r.file.PC, next)
+	return true, r.failed
+}
+
+// leaveEntry has a CPU that is in what the stub of patchable entries saves be where it
+// was called, and returns the address behind that; 0 where it is in no stub, or has got
+// further.
+func (r *Runtime) leaveEntry(cpu int, pc uint64) (next uint64, err error) {
+	i := slices.IndexFunc(r.images, func(im *Image) bool { return im.entries.stub.holds(pc) })
+	if i < 0 {
+		return 0, nil
+	}
+	stub := r.images[i].entries.stub.addr
+	code := make([]byte, pc-stub)
+	if err := r.m.Read(code, stub); err != nil {
+		return 0, err
+	}
+	called := func(inst decode.Inst) bool { return saves(&inst) }
+	if slices.ContainsFunc(decode.Sweep(r.isa, nil, code, stub), called) {
+		return 0, nil
+	}
+	if err := r.isa.Unwind(code, r.m.CPU(cpu), r.m); err != nil {
+		return 0, err
+	}
+	return r.isa.LeaveEntry(r.m.CPU(cpu), r.m)
 }
 
 // pushOwn makes the room on the stack that the start of the trampoline makes. It

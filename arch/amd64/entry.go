@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 
 	"xol/detour"
+	"xol/machine"
 	"xol/patch"
 	"xol/relocate"
 )
@@ -82,6 +83,15 @@ func (a ISA) EntryStub(at, callback uint64, kernel bool) []byte {
 	code = appendFrameOperand(append(code, 0x48, 0x8b), RAX, ptRegsIP)       // mov ip(%rbx),%rax
 	code = appendFrameOperand(append(code, 0x48, movStore), RAX, ptRegsSize) // mov %rax,behind(%rbx)
 	return append(t.Restore(code, p), a.ReturnInst()...)
+}
+
+// LeaveEntry takes the return address from the stack; see detour.EntryBuilder.
+func (ISA) LeaveEntry(r machine.Registers, m machine.Memory) (next uint64, err error) {
+	sp := r.Reg(RSP)
+	if next, err = m.ReadWord(sp); err == nil {
+		r.SetReg(RSP, sp+wordSize)
+	}
+	return next, err
 }
 
 // appendFrameOperand appends the operand n(%rbx): rbx holds the frame.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"xol/detour"
+	"xol/machine"
 	"xol/patch"
 )
 
@@ -63,4 +64,11 @@ func (a ISA) EntryStub(at, callback uint64, kernel bool) []byte {
 	code = put(code, insnLDR|ptRegsPC/slotSize<<10|zeroOrSP<<5)
 	code = put(code, insnSTR|entryRegister<<10|zeroOrSP<<5)
 	return put(t.Restore(code, p), wordRetX9)
+}
+
+// LeaveEntry has x30 be the function's return address again; see detour.EntryBuilder.
+func (ISA) LeaveEntry(r machine.Registers, _ machine.Memory) (next uint64, err error) {
+	next = r.Reg(X0 + linkRegister)
+	r.SetReg(X0+linkRegister, r.Reg(X0+entryRegister))
+	return next, nil
 }

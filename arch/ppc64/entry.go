@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"xol/detour"
+	"xol/machine"
 	"xol/patch"
 )
 
@@ -81,4 +82,11 @@ func (a ISA) EntryStub(at, callback uint64, kernel bool) []byte {
 	code = e.field(code, insnLD, r0, ptRegsLink)
 	code = e.field(code, insnSTD, r0, gpr0)
 	return e.put(t.Restore(code, p), wordBCTR)
+}
+
+// LeaveEntry has LR be the function's return address again; see detour.EntryBuilder.
+func (ISA) LeaveEntry(r machine.Registers, _ machine.Memory) (next uint64, err error) {
+	next = r.Reg(LR)
+	r.SetReg(LR, r.Reg(R0))
+	return next, nil
 }

@@ -106,6 +106,14 @@ function leaf
 	ret
 end leaf
 
+# No event, and an entry that becomes a call.
+function entered
+	mark	entered
+	.byte	0x0f, 0x1f, 0x44, 0x00, 0x00
+	lea	(%rdi,%rsi), %rax
+	ret
+end entered
+
 # No event: the program does not use the stack.
 function plain
 	mark	plain
@@ -231,6 +239,9 @@ crossing:
 	ret
 end crossing
 	.p2align 12
+
+	.section __patchable_function_entries, "aw"
+	.quad	entered
 
 	.data
 	.globl	zero

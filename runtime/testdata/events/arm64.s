@@ -81,6 +81,14 @@ function leaf
 	ret
 end leaf
 
+function entered
+	nop
+	mark	entered
+	nop
+	add	x0, x0, x1
+	ret
+end entered
+
 function plain
 	mark	plain
 	add	x2, x0, x1
@@ -146,6 +154,9 @@ literal:
 
 	.section .fartext, "ax"
 	ret
+
+	.section __patchable_function_entries, "aw"
+	.quad	entered
 
 	.data
 	.xword	0

@@ -76,6 +76,14 @@ function leaf
 	blr
 end leaf
 
+function entered
+	nop
+	mark	entered
+	nop
+	add	3, 3, 4
+	blr
+end entered
+
 function plain
 	mark	plain
 	add	5, 3, 4
@@ -125,6 +133,9 @@ function undefined
 	add	3, 3, 4
 	blr
 end undefined
+
+	.section __patchable_function_entries, "aw"
+	.quad	entered
 
 	.data
 	.quad	0
