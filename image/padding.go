@@ -86,8 +86,9 @@ func longNop(code []byte) int {
 	return n
 }
 
-// endsFlow reports whether code seems to end in padding, or in an instruction
-// after which execution does not go on.
+// endsFlow reports whether 8 bytes of code seem to end in padding, or in an
+// instruction after which execution does not go on. Calls of what does not
+// return are not told from others.
 func endsFlow(m elf.Machine, order byteOrder, code []byte) bool {
 	n := len(code)
 	if m == elf.EM_X86_64 {
@@ -95,21 +96,28 @@ func endsFlow(m elf.Machine, order byteOrder, code []byte) bool {
 		case 0xcc, 0x90, 0xc3, 0: // int3, nop, ret, the end of a long nop
 			return true
 		}
-		return code[n-2] == 0xeb || code[n-5] == 0xe9 || code[n-5] == 0xe8 || code[n-2] == 0x0f && code[n-1] == 0x0b // jmp, call, ud2
+		return code[n-2] == 0xeb || code[n-5] == 0xe9 || code[n-2] == 0x0f && code[n-1] == 0x0b // jmp, jmp, ud2
 	}
 	if m == elf.EM_AARCH64 {
 		order = littleEndian // instructions always are
 	}
 	word := order.u32(code[n-4:])
-	if slices.Contains(paddingWords[m], word) {
-		return true
-	}
-	if m == elf.EM_AARCH64 {
-		const call = 0x94000000
-		return word&0xfffffc1f == 0xd65f0000 || word&0xfffffbff == 0xd65f0bff || // ret, retaa
-			word&0xffff0000 == 0xd4210000 || word&0xfc000000 == 0x14000000 || // brk, b
-			word&0xfc000000 == call || word&0xfffffc1f == 0xd61f0000 // bl, br
-	}
-	return word == 0x4e800020 || word == 0x4e800420 || word&0xfc000001 == 0x48000000 || word&0xfc000001 == 0x48000001 ||
-		word&0xffe00000 == 0x0fe00000 // blr, bctr, b, bl, trap
+	return slices.Contains(paddingWords[m], word) ||
+		slices.ContainsFunc(flowEnds[m], func(e maskedWord) bool { return word&e.mask == e.value })
+}
+
+// maskedWord is an instruction word, of which only some bits count.
+type maskedWord struct{ mask, value uint32 }
+
+// flowEnds are the instructions after which execution does not go on.
+var flowEnds = map[elf.Machine][]maskedWord{
+	elf.EM_AARCH64: {
+		{0xfffffc1f, 0xd65f0000}, {0xfffffbff, 0xd65f0bff}, // ret, retaa and retab
+		{0xfffffc1f, 0xd61f0000}, {0xfc000000, 0x14000000}, // br, b
+		{0xffe0001f, 0xd4200000}, // brk
+	},
+	elf.EM_PPC64: {
+		{0xffffffff, 0x4e800020}, {0xffffffff, 0x4e800420}, // blr, bctr
+		{0xfc000001, 0x48000000}, {0xffe00000, 0x0fe00000}, // b, trap
+	},
 }
