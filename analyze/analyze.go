@@ -79,6 +79,7 @@ type Analysis struct {
 
 	functions []image.Function
 	marks     *place.Index
+	boot      *bootText
 	workers   int
 	armed     []uint64 // sorted
 
@@ -118,14 +119,19 @@ func New(img *image.Image, opt Options) (*Analysis, error) {
 		a.functions, err = img.Functions(a.Extent)
 		return err
 	})
-	g.Go(func() error {
-		marks, err := img.Marks()
-		a.marks = place.NewIndex(marks)
+	var marks place.Marks
+	g.Go(func() (err error) {
+		marks, err = img.Marks()
+		return err
+	})
+	g.Go(func() (err error) {
+		a.boot, err = readBootText(img, isa)
 		return err
 	})
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
+	a.marks = place.NewIndex(place.Merge(marks, a.boot.marks))
 	return a, nil
 }
 
@@ -185,6 +191,8 @@ type Result struct {
 	Err        error  // the text could not be read; Insts is empty then
 
 	scratch optcheck.Scratch
+	booted  place.Marks // those of Marks that are about booting
+	form    *Result     // memory for another form of the function
 }
 
 // Judge judges one function, to its very end.
@@ -252,6 +260,7 @@ func (a *Analysis) read(r *Result, f image.Function) bool {
 	if r.Err != nil {
 		r.Code = r.Code[:0]
 	}
+	write(a.boot.settled, r.Code, f.Addr)
 	return r.Err == nil
 }
 
@@ -287,6 +296,9 @@ func (a *Analysis) judge(r *Result, whole *survey) {
 		r.Unresolved = f.Unresolved
 		r.Optimize = a.Optimizer.Func(r.Optimize, f, &r.scratch)
 	}
+	if len(r.booted) > 0 {
+		a.judgeForms(r)
+	}
 }
 
 func (a *Analysis) decode(r *Result, whole *survey) {
@@ -298,6 +310,7 @@ func (a *Analysis) decode(r *Result, whole *survey) {
 			r.Marks.Sort()
 		}
 	}
+	r.noteBoot()
 	r.Insts = decode.Sweep(a.ISA, r.Insts, r.Code, f.Addr)
 	markExternal(r.Insts, r.Marks)
 }

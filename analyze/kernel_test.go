@@ -74,6 +74,7 @@ func TestKernelFileGivesTheVerdictsOfTheRunningKernel(t *testing.T) {
 				case bytes.Equal(r.Code, kf.Text):
 					same.compare(t, a, r, kf)
 				default:
+					r.Code = fileCode(t, a, r)
 					patches.apply(r.Code, r.Addr)
 					r.Insts = decode.Sweep(a.ISA, r.Insts[:0], r.Code, r.Addr)
 					patched.compare(t, a, r, kf)
@@ -83,6 +84,16 @@ func TestKernelFileGivesTheVerdictsOfTheRunningKernel(t *testing.T) {
 				same.funcs, same.rows, patched.funcs, patched.rows)
 		})
 	}
+}
+
+// fileCode returns what the file has where r stands.
+func fileCode(t *testing.T, a *analyze.Analysis, r *analyze.Result) []byte {
+	t.Helper()
+	code, err := a.Image.Code(nil, r.Addr, uint64(len(r.Code)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
 }
 
 // comparison counts what was compared.

@@ -59,6 +59,7 @@ func compareJumps(t *testing.T, a *analyze.Analysis, funcs []refdata.KernelFunc,
 			continue
 		}
 		if booted != nil {
+			r.Code = fileCode(t, a, r)
 			booted.apply(r.Code, r.Addr)
 		} else {
 			copy(r.Code, kf.Text)

@@ -22,6 +22,7 @@ type Summary struct {
 	Undecided int // neither probeable nor refused: too little is known of the file
 	Hazards   int // probeable, but then executed wrongly
 	Noted     int // probeable and executed rightly, but with something to know
+	Depends   int // with an answer, on the probe or on the jump, that is another on another CPU
 	Reasons   []Reason
 
 	Optimized   bool // whether jump optimization was judged
@@ -43,6 +44,9 @@ func Summarize(r *Result) Summary {
 	}
 	for i := range r.Optimize {
 		s.addJump(&r.Optimize[i])
+		if r.Optimize[i].Depends && !r.Verdicts[i].Depends {
+			s.Depends++
+		}
 	}
 	s.Optimized = len(r.Optimize) > 0
 	s.Rank()
@@ -50,6 +54,9 @@ func Summarize(r *Result) Summary {
 }
 
 func (s *Summary) add(inst *decode.Inst, v *classify.Verdict) {
+	if v.Depends {
+		s.Depends++
+	}
 	if inst.Has(decode.Invalid) {
 		s.Invalid++
 		return
@@ -117,6 +124,7 @@ func (s *Summary) Merge(o *Summary) {
 	s.Undecided += o.Undecided
 	s.Hazards += o.Hazards
 	s.Noted += o.Noted
+	s.Depends += o.Depends
 	for _, r := range o.Reasons {
 		s.Reasons = count(s.Reasons, r.Rule, r.Count)
 	}

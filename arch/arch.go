@@ -96,6 +96,10 @@ type ISA interface {
 	// FormsPointer returns the address that instruction i of f leaves in a
 	// register from constants alone, or that it loads from a fixed place.
 	FormsPointer(f *classify.Func, i int, mem optcheck.Memory) (addr uint64, ok bool)
+	// Alternative returns what a Linux kernel writes over size bytes at to while
+	// it boots, where code replaces them that is written for the address from:
+	// code re-based, and NOPs.
+	Alternative(code []byte, from, to uint64, size int) []byte
 	// WatchUnit returns what the debug facility of the ISA's CPUs can do.
 	WatchUnit() machine.WatchUnit
 	// CheckWatch returns the rule that forbids w; nil where the facility can

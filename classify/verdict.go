@@ -159,8 +159,11 @@ type Verdict struct {
 	Exec     Exec
 	Boost    bool // the copy may end in a jump back
 	Boosted  bool // and does: a kernel with CONFIG_PREEMPTION never uses the boost
-	Fixups   Fixups
-	Notes    Notes
+	// Depends says that a kernel decides while it boots, by the CPU, what
+	// stands there: on another one the answer is another.
+	Depends bool
+	Fixups  Fixups
+	Notes   Notes
 }
 
 // OK reports whether the probe is allowed.

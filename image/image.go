@@ -116,6 +116,7 @@ type Image struct {
 	marks     func() (place.Marks, error)
 	pointers  func() (*pointers, error)
 	landings  func() (place.Landings, error)
+	replaced  func() ([]Alternative, error)
 	lines     *lineTable
 	userTable []mapSymbol // of Options.Symbols
 	// kernelNames returns the symbols that a kernel carries for itself, nil
@@ -181,6 +182,7 @@ func open(r io.ReaderAt, size int64, opt Options) (*Image, error) {
 	im.marks = sync.OnceValues(im.readMarks)
 	im.pointers = sync.OnceValues(im.readPointers)
 	im.landings = sync.OnceValues(im.readLandings)
+	im.replaced = sync.OnceValues(im.readAlternatives)
 	im.debug = sync.OnceValues(im.findDebugFile)
 	im.lines = newLineTable(im.debugSectionOf, im.order, func(addr uint64) bool { return im.textAt(addr) >= 0 })
 	return im, nil

@@ -408,6 +408,16 @@ func (t *symtab) upTo(addr uint64) int {
 	return sort.Search(len(t.sorted), func(i int) bool { return t.syms[t.sorted[i]].addr > addr })
 }
 
+// startsAt reports whether a symbol names addr.
+func (t *symtab) startsAt(addr uint64) bool {
+	for i := t.upTo(addr) - 1; i >= 0 && t.syms[t.sorted[i]].addr == addr; i-- {
+		if !isMapping(t.name(&t.syms[t.sorted[i]])) {
+			return true
+		}
+	}
+	return false
+}
+
 // below returns how many of the sorted symbols have an address below addr.
 func (t *symtab) below(addr uint64) int {
 	return sort.Search(len(t.sorted), func(i int) bool { return t.syms[t.sorted[i]].addr >= addr })

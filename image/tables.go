@@ -132,6 +132,9 @@ func (m *marker) linux() error {
 			t.read(m, &parts[i])
 		}
 	}
+	if err := m.thunks(); err != nil {
+		return err
+	}
 	m.sections()
 	m.preambles()
 	if m.im.kind == KindKernel {

@@ -42,6 +42,7 @@ func (m *marker) jumpLabels(t *tableData) {
 	t.each(16, func(off int) {
 		addr := t.rel(off)
 		m.site(addr, m.jumpLabelSize(addr), place.JumpLabel)
+		m.site(t.rel(off+4), 1, place.JumpTarget)
 	})
 }
 
@@ -110,13 +111,12 @@ func (m *marker) blacklist(addr uint64) uint64 {
 	return f.Size
 }
 
-// alternatives reads .altinstructions: the original and its replacement, each
-// relative to itself, conditions, and the lengths of both
-// [arch/{x86,arm64}/include/asm/alternative.h].
+// alternatives reads .altinstructions; see Image.Alternatives.
 func (m *marker) alternatives(t *tableData) {
-	size, length := 14, 12
-	if m.im.machine == elf.EM_AARCH64 {
-		size, length = 12, 10
+	size, length := 12, 10
+	if m.im.machine == elf.EM_X86_64 {
+		size = m.x86AltSize(t)
+		length = x86AltLengths(size)
 	}
 	t.each(size, func(off int) { m.site(t.rel(off), uint64(t.data[off+length]), place.Alternative) })
 }
@@ -159,40 +159,88 @@ func (m *marker) ftraceSites(t *tableData) {
 	})
 }
 
-// ftraceAdjust returns how far behind the recorded address the instruction is
+// ftraceAdjust returns how far after the recorded address the instruction is
 // that ftrace patches [arch/{arm64,powerpc}/kernel/**/ftrace.c,
 // ftrace_call_adjust]. Where compilers leave NOPs instead of a call that
-// depends on their number, which only the text tells.
+// depends on their number, which only the text tells. In a running kernel the
+// first NOP keeps the return address and the second may be a call; NOPs before
+// the function have become the address of a record.
 func (m *marker) ftraceAdjust(addr uint64) uint64 {
-	const (
-		armNop = 0xd503201f
-		armBTI = 0xd503245f // bti c
-		ppcNop = 0x60000000
-	)
 	if m.im.machine == elf.EM_X86_64 {
 		return 0
 	}
-	var buf [16]byte
-	code, err := m.im.Code(buf[:], addr, uint64(len(buf)))
+	var buf [20]byte
+	n := 5
+	code, err := m.im.Code(buf[:], addr, uint64(4*n))
+	for err != nil && n > 2 {
+		n--
+		code, err = m.im.Code(buf[:], addr, uint64(4*n))
+	}
 	if err != nil {
 		return 0
 	}
-	word := func(i int) uint32 { return m.im.order.u32(code[4*i:]) }
-	switch m.im.machine {
-	case elf.EM_AARCH64:
-		switch {
-		case word(0) != armNop || word(1) != armNop:
-			return 0
-		case word(2) == armBTI && word(3) == armNop:
-			return 16 // 2 NOPs before the function for DYNAMIC_FTRACE_WITH_CALL_OPS, bti
-		case word(2) == armNop && word(3) == armNop:
-			return 12
-		}
-		return 4 // the first NOP saves the return address
-	case elf.EM_PPC64:
-		if word(0) == ppcNop && word(1) == ppcNop {
-			return 4
-		}
+	var words [5]uint32
+	for i := range n {
+		words[i] = m.im.order.u32(code[4*i:])
+	}
+	if m.im.machine == elf.EM_AARCH64 {
+		atEntry := (m.syms.startsAt(addr) || m.syms.startsAt(addr-4)) && !m.syms.startsAt(addr+8)
+		return arm64FtraceAdjust(&words, atEntry)
+	}
+	if _, outOfLine := m.syms.address("ftrace_ool_stub_text"); outOfLine {
+		return 0 // of one NOP
+	}
+	before := uint32(0)
+	if code, err := m.im.Code(buf[:4], addr-4, 4); err == nil {
+		before = m.im.order.u32(code)
+	}
+	return ppc64FtraceAdjust(before, &words)
+}
+
+// arm64FtraceAdjust finds the site in the words at a recorded address: of two
+// words at a function's entry, after bti or not, which two words may come before
+// for DYNAMIC_FTRACE_WITH_CALL_OPS; atEntry says that none do.
+func arm64FtraceAdjust(words *[5]uint32, atEntry bool) uint64 {
+	const (
+		nop      = 0xd503201f
+		bti      = 0xd503245f // bti c
+		keepLink = 0xaa1e03e9 // mov x9, x30
+		call     = 0x94000000
+		callMask = 0xfc000000
+	)
+	entry := func(i int) bool {
+		return (words[i] == nop || words[i] == keepLink) && (words[i+1] == nop || words[i+1]&callMask == call)
+	}
+	plain := entry(0)
+	switch {
+	case plain && (words[0] == keepLink || atEntry):
+		return 4
+	case words[2] == bti && entry(3):
+		return 16
+	case words[2] != bti && entry(2):
+		return 12
+	case plain:
+		return 4
+	}
+	return 0 // -pg: the call itself
+}
+
+// ppc64FtraceAdjust finds the site in the words at and before a recorded
+// address: the second of two NOPs, or the call of -mprofile-kernel that is
+// recorded itself, after what keeps the return address.
+func ppc64FtraceAdjust(before uint32, words *[5]uint32) uint64 {
+	const (
+		nop      = 0x60000000
+		mflr     = 0x7c0802a6 // mflr r0
+		save     = 0xf8010010 // std r0,16(r1)
+		call     = 0x48000001
+		callMask = 0xfc000003
+	)
+	if before == mflr || before == save {
+		return 0
+	}
+	if words[0] == nop && words[1] == nop || words[0] == mflr && (words[1] == nop || words[1]&callMask == call) {
+		return 4
 	}
 	return 0
 }

@@ -21,6 +21,9 @@ type Verdict struct {
 	// detour buffer. The rest of it is never executed: it lies behind a jump or
 	// return.
 	Moved uint8
+	// Depends says that the answer is another one on another CPU, for which a
+	// kernel writes other text while it boots, or with other jump labels.
+	Depends bool
 }
 
 // OK reports whether the breakpoint may become a jump.

@@ -3,7 +3,11 @@
 // It carries facts from the file's reader to the rules.
 package place
 
-import "sort"
+import (
+	"cmp"
+	"slices"
+	"sort"
+)
 
 // Kind is a set of facts about a range of addresses.
 type Kind uint32
@@ -42,6 +46,20 @@ const (
 	ExternalReloc
 	// OutsideText: executable, but not within the bounds of the kernel's text.
 	OutsideText
+	// JumpTarget: where a site of __jump_table jumps to when it is enabled.
+	JumpTarget
+	// BootKnown: text that was written while the kernel booted, on every
+	// machine alike.
+	BootKnown
+	// BootOpen: text that the kernel replaces while it boots, on some machines.
+	BootOpen
+	// BootUnknown: likewise, by text that the file does not have.
+	BootUnknown
+	// ReturnThunk: an x86 jump to a return thunk, or a return in its place.
+	ReturnThunk
+	// BranchThunk: an x86 branch to a thunk that branches indirectly, or an
+	// indirect branch in its place.
+	BranchThunk
 )
 
 // Mark says that all of Kind hold for the Len bytes at Addr.
@@ -59,7 +77,23 @@ type Marks []Mark
 
 // Sort puts the list in order.
 func (ms Marks) Sort() {
-	sort.SliceStable(ms, func(i, j int) bool { return ms[i].Addr < ms[j].Addr })
+	byAddr := func(a, b Mark) int { return cmp.Compare(a.Addr, b.Addr) }
+	if !slices.IsSortedFunc(ms, byAddr) {
+		slices.SortStableFunc(ms, byAddr)
+	}
+}
+
+// Merge returns what is in either of two lists.
+func Merge(a, b Marks) Marks {
+	all := make(Marks, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if b[0].Addr < a[0].Addr {
+			all, b = append(all, b[0]), b[1:]
+		} else {
+			all, a = append(all, a[0]), a[1:]
+		}
+	}
+	return append(append(all, a...), b...)
 }
 
 // Starting returns the part of the list whose ranges start in [lo, hi).

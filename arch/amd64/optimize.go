@@ -52,6 +52,7 @@ func (o kprobeOptimizer) Func(dst []optcheck.Verdict, f *optcheck.Function, s *o
 		verdicts[i] = v
 	}
 	optimizeReserved(verdicts, f)
+	markDependent(verdicts, f)
 	if len(verdicts) > 0 {
 		if i, start := decode.Find(f.Insts, f.Verdicts[0].MovedTo); start {
 			verdicts[0] = verdicts[i]
@@ -228,6 +229,52 @@ func refuseOver(verdicts []optcheck.Verdict, insts []decode.Inst, lo, hi uint64,
 	for i := decode.From(insts, lo-min(lo, maxRegion)); i < len(insts) && insts[i].Addr < hi; i++ {
 		if v := &verdicts[i]; v.OK() && insts[i].Addr+uint64(v.Region) > lo {
 			*v = optcheck.Refuse(r, lo)
+		}
+	}
+}
+
+// markDependent marks the verdicts that are other ones where the kernel has
+// written other text: for a CPU that needs no thunk, or for a jump label that
+// has changed.
+func markDependent(verdicts []optcheck.Verdict, f *optcheck.Function) {
+	for _, m := range f.Marks {
+		switch {
+		case m.Kind&place.ReturnThunk != 0:
+			dependOnThunk(verdicts, f, m.Addr, 1) // ret
+		case m.Kind&place.BranchThunk != 0:
+			dependOnThunk(verdicts, f, m.Addr, 3) // jmp through a register
+		case m.Kind&place.JumpTarget != 0:
+			dependOnLabel(verdicts, f, m.Addr, func(v *optcheck.Verdict) bool { return v.OK() })
+		case m.Kind&place.JumpLabel != 0:
+			if i, start := decode.Find(f.Insts, m.Addr); start && f.Insts[i].Flow == decode.FlowJump {
+				dependOnLabel(verdicts, f, f.Insts[i].Target, func(v *optcheck.Verdict) bool { return v.Culprit == m.Addr })
+			}
+		}
+	}
+}
+
+// dependOnThunk marks the regions that the jump to a thunk at addr alone keeps
+// from being replaced, and that would end in the instruction, of at most size
+// bytes, which stands there on a CPU that needs no thunk. That one passes the
+// test of boosting.
+func dependOnThunk(verdicts []optcheck.Verdict, f *optcheck.Function, addr, size uint64) {
+	i, start := decode.Find(f.Insts, addr)
+	if !start || f.Insts[i].Flow != decode.FlowJump {
+		return
+	}
+	for i--; i >= 0 && f.Insts[i].Addr+jumpNear > addr; i-- {
+		if v := &verdicts[i]; f.Insts[i].Addr+jumpNear <= addr+size && v.Rule == &optimizeRules[optimizeFixed] && v.Culprit == addr {
+			v.Depends = true
+		}
+	}
+}
+
+// dependOnLabel marks the verdicts of which that holds on the regions into which
+// a branch to addr would go.
+func dependOnLabel(verdicts []optcheck.Verdict, f *optcheck.Function, addr uint64, holds func(*optcheck.Verdict) bool) {
+	for i := decode.From(f.Insts, addr-jumpNear); i < len(f.Insts) && f.Insts[i].Addr < addr; i++ {
+		if holds(&verdicts[i]) {
+			verdicts[i].Depends = true
 		}
 	}
 }

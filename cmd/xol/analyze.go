@@ -53,6 +53,13 @@ in a kernel with CONFIG_PREEMPTION, see --kconfig) and nothing else.
 Of a kernel whose names are not known, in the file or by --symbols, what cannot be
 judged is "unknown", and the exit status is 2.
 
+A kernel is judged as it stands after booting: what it then writes over its text
+on every machine is applied first (direct calls in the place of those through
+pv_ops; the machine is taken not to be a Xen PV guest). Where the CPU decides,
+the file's text is judged, and each other one that the file has: depends says
+which answers are others then (probe, optimize), boot what became of the
+instruction (patched: the same everywhere; cpu: as the CPU needs it).
+
 With --markers nothing is judged: there is a row for every static marker (USDT
 probe) of the files, with its arguments as the file has them.`,
 		Example: `  xol analyze /bin/bash

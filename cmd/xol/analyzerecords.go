@@ -17,7 +17,7 @@ type insnRecords struct{ *stream }
 func newInsnRecords(w *bufio.Writer, format string) *insnRecords {
 	l := new(insnRecords)
 	l.stream = newStream(w, format, "[", "\n]\n", func(r *records) {
-		l.fields(r, "", new(image.Function), 0, new(decode.Inst), "", new(classify.Verdict), new(jumpAnswer))
+		l.fields(r, "", new(image.Function), 0, new(decode.Inst), "", new(classify.Verdict), new(jumpAnswer), analyze.BootKept)
 	})
 	return l
 }
@@ -32,13 +32,13 @@ func (l *insnRecords) encode(file *analyzedFile, res *analyze.Result, _ *analyze
 	for i := range res.Insts {
 		inst := &res.Insts[i]
 		jump := jumpAnswerAt(res, i)
-		l.fields(&r, file.path, &res.Function, offsets.of(inst.Addr), inst, file.text(inst), &res.Verdicts[i], &jump)
+		l.fields(&r, file.path, &res.Function, offsets.of(inst.Addr), inst, file.text(inst), &res.Verdicts[i], &jump, res.Boot(i))
 	}
 	return r.buf
 }
 
 func (l *insnRecords) fields(r *records, path string, f *image.Function, offset uint64, inst *decode.Inst, text string,
-	v *classify.Verdict, jump *jumpAnswer) {
+	v *classify.Verdict, jump *jumpAnswer, boot analyze.Boot) {
 	r.begin()
 	r.str("file", path)
 	r.addr("addr", inst.Addr)
@@ -56,6 +56,7 @@ func (l *insnRecords) fields(r *records, path string, f *image.Function, offset 
 	r.addr("moved_to", v.MovedTo)
 	r.only(f.Resolver)
 	r.flag("resolver", f.Resolver)
+	bootFields(r, boot, v.Depends, jump.depends)
 	r.end()
 }
 
@@ -193,6 +194,7 @@ func summaryFields(r *records, s *analyze.Summary) {
 	} else {
 		r.str("optimizable", jumpUnknown)
 	}
+	r.num("depends", s.Depends)
 }
 
 func totalsFields(r *records, sum *totals) {

@@ -160,6 +160,11 @@ func insnCells(t *table, file *analyzedFile, res *analyze.Result, offset uint64,
 	} else {
 		reasonCell(t, v)
 	}
+	if phrase := dependsPhrase(v.Depends, jump.depends); phrase != "" {
+		t.left(0, phrase, yellow)
+	} else if res.Boot(i) == analyze.BootPatched {
+		t.left(0, "as the kernel writes it at boot", dim)
+	}
 	if i == 0 {
 		ifuncCell(t, file, res)
 	}
@@ -208,6 +213,9 @@ func totalLines(sum *totals) []totalLine {
 		lines = append(lines, totalLine{"  unknown", s.Undecided, yellow, percent(s.Undecided, s.Insts) + "  the file tells too little"})
 	}
 	lines = appendReasons(lines, s.Reasons)
+	if s.Depends > 0 {
+		lines = append(lines, totalLine{"depend on the CPU", s.Depends, yellow, "the kernel decides at boot what stands there: for another CPU the answer is another"})
+	}
 	lines = append(lines, totalLine{"gaps", s.Invalid, plain, "where bytes are no instruction"})
 	if !s.Optimized {
 		return lines

@@ -158,6 +158,7 @@ type answer struct {
 	result  *analyze.Result // of the function that holds the address
 	verdict classify.Verdict
 	jump    optcheck.Verdict
+	forms   []*analyze.Result // the function as other CPUs may have it
 }
 
 func newExplanation(img *image.Image, opt *explainOptions, path, where string) (*explanation, error) {
@@ -186,7 +187,7 @@ func newExplanation(img *image.Image, opt *explainOptions, path, where string) (
 		if res.Err != nil {
 			return nil, res.Err
 		}
-		a := answer{file: &analyzedFile{path, an}, kconfig: opt.kconfig, result: res, verdict: an.Profile.At(&res.Func, e.addr)}
+		a := answer{file: &analyzedFile{path, an}, kconfig: opt.kconfig, result: res, verdict: an.At(res, e.addr), forms: an.Forms(res)}
 		if i, start := decode.Find(res.Insts, a.target(e.addr)); start && i < len(res.Optimize) {
 			a.jump = res.Optimize[i]
 		}
@@ -268,7 +269,6 @@ var (
 		{place.Bug, "BUG or WARN"},
 		{place.ExTable, "its fault is handled (exception table)"},
 		{place.ExFixup, "a handled fault goes on here"},
-		{place.Alternative, "patched at boot (alternatives)"},
 		{place.CFIPreamble, "preamble of a control-flow check"},
 		{place.CFITrap, "trap of a control-flow check"},
 		{place.Data, "data"},
@@ -300,7 +300,7 @@ func (e *explanation) notes(of []note, lo, hi uint64) []string {
 
 // instNotes returns what is told about one instruction.
 func (e *explanation) instNotes(inst *decode.Inst) []string {
-	notes := e.notes(siteNotes[:], inst.Addr, inst.Next())
+	notes := append(e.notes(siteNotes[:], inst.Addr, inst.Next()), e.answers[0].bootNotes(inst)...)
 	holds := func(addr uint64) bool { return inst.Addr <= addr && addr < inst.Next() }
 	for i := range e.answers {
 		a := &e.answers[i]

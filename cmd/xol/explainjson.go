@@ -76,6 +76,9 @@ type (
 		Hazard   string    `json:"hazard"`
 		HazardIn *happens  `json:"hazard_in,omitempty"`
 		Notes    []happens `json:"notes,omitempty"`
+		Boot     string    `json:"boot,omitempty"`
+		Depends  string    `json:"depends,omitempty"`
+		Others   []string  `json:"others,omitempty"` // what it depends on, in words
 		Slot     *slotJSON `json:"slot,omitempty"`
 
 		Optimize   string   `json:"optimize"`
@@ -153,6 +156,7 @@ func (e *explanation) writeJSON(w io.Writer, context int) error {
 	}
 	for i := range e.answers {
 		answer := e.answers[i].json()
+		e.answers[i].bootJSON(&answer, e.addr)
 		if s, ok := e.answers[i].slot(e.addr); ok {
 			answer.Slot = newSlotJSON(s)
 		}
@@ -204,4 +208,15 @@ func (a *answer) json() answerJSON {
 		j.OptRule, j.OptReason, j.OptRemedy = r.ID, jumpReason(a.result, &a.jump), r.Remedy
 	}
 	return j
+}
+
+// bootJSON fills in what the kernel does while it boots.
+func (a *answer) bootJSON(j *answerJSON, addr uint64) {
+	if i, start := decode.Find(a.result.Insts, a.target(addr)); start {
+		j.Boot = a.result.Boot(i).String()
+	}
+	j.Depends = dependsName(a.verdict.Depends, a.jump.Depends)
+	for _, d := range a.bootDetails(addr) {
+		j.Others = append(j.Others, d.text)
+	}
 }

@@ -177,6 +177,7 @@ func (e *explanation) paragraph(t *table, a *answer, width int) {
 	t.left(0, id, dim)
 	t.end()
 	writeDetails(t, width, a.details(e.addr))
+	writeDetails(t, width, a.bootDetails(e.addr))
 	if !v.OK() || a.uprobes() {
 		return
 	}
@@ -189,6 +190,9 @@ func (e *explanation) paragraph(t *table, a *answer, width int) {
 	t.left(0, id, dim)
 	t.end()
 	writeDetails(t, width, a.jumpDetails(e.addr))
+	if a.jump.Depends {
+		writeDetails(t, width, []detail{{dependsPhrase(false, true), yellow}})
+	}
 }
 
 func writeDetails(t *table, width int, details []detail) {

@@ -23,6 +23,7 @@ type jumpAnswer struct {
 	rule    *classify.Rule // nil where there is none
 	reason  string
 	culprit uint64
+	depends bool // on the CPU, or on a jump label
 }
 
 // jumpAnswerAt returns the answer for instruction i.
@@ -35,7 +36,7 @@ func jumpAnswerAt(res *analyze.Result, i int) jumpAnswer {
 		return jumpAnswer{answer: jumpNone}
 	}
 	v := &res.Optimize[i]
-	j := jumpAnswer{answer: jumpName(probe, v), region: int(v.Region), rule: v.Rule, culprit: v.Culprit}
+	j := jumpAnswer{answer: jumpName(probe, v), region: int(v.Region), rule: v.Rule, culprit: v.Culprit, depends: v.Depends}
 	if v.Rule != nil {
 		j.reason = jumpReason(res, v)
 	}

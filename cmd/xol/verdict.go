@@ -1,6 +1,7 @@
 package main
 
 import (
+	"xol/analyze"
 	"xol/classify"
 	"xol/decode"
 )
@@ -122,4 +123,39 @@ func reasonCell(t *table, v *classify.Verdict) {
 	case v.Notes != 0:
 		t.left(0, "note: "+noteText(v), plain)
 	}
+}
+
+// bootFields encodes what becomes of the instruction while the kernel boots, and
+// which answers are others on another CPU.
+func bootFields(r *records, boot analyze.Boot, probe, jump bool) {
+	r.only(boot != analyze.BootKept)
+	r.str("boot", boot.String())
+	r.only(probe || jump)
+	r.str("depends", dependsName(probe, jump))
+	r.only(true)
+}
+
+// dependsName returns the value of the field depends.
+func dependsName(probe, jump bool) string {
+	switch {
+	case probe && jump:
+		return "probe optimize"
+	case probe:
+		return "probe"
+	case jump:
+		return "optimize"
+	}
+	return ""
+}
+
+// dependsPhrase says of a row that an answer is another one elsewhere; empty
+// where none is.
+func dependsPhrase(probe, jump bool) string {
+	switch {
+	case probe:
+		return "for another CPU the kernel writes another instruction, with another answer"
+	case jump:
+		return "for another CPU, or with other jump labels, the answer on the jump is another"
+	}
+	return ""
 }

@@ -49,8 +49,76 @@ trap_at_entry:
 	ret
 	.size	trap_at_entry, . - trap_at_entry
 
+# What the kernel writes at boot: a call through pv_ops becomes a direct one, or
+# what it would do; NOPs become vmcall on some CPUs; the jump to the return thunk
+# becomes a return on some.
+	.globl	booted
+	.type	booted, @function
+booted:
+	push	%rbx
+.Ldirect:
+	call	*pv_ops(%rip)
+.Lnative:
+	call	*pv_ops(%rip)
+.Lcpu:
+	nopl	(%rax)
+	mov	%rax, %rbx
+	pop	%rbx
+.Lreturn:
+	jmp	__x86_return_thunk
+	.size	booted, . - booted
+
+	.globl	irq_enable
+	.type	irq_enable, @function
+irq_enable:
+	sti
+	ret
+	.size	irq_enable, . - irq_enable
+
+	.globl	__x86_return_thunk
+	.type	__x86_return_thunk, @function
+__x86_return_thunk:
+	ret
+	int3
+	.size	__x86_return_thunk, . - __x86_return_thunk
+
 	.globl	_etext
 _etext:
+
+	.data
+	.globl	pv_ops
+pv_ops:
+	.quad	irq_enable
+
+	.section .altinstr_replacement, "ax"
+.Lcallbug:
+	call	__x86_return_thunk
+.Lsti:
+	sti
+.Lvmcall:
+	vmcall
+
+	.section .altinstructions, "a"
+	.globl	__alt_instructions, __alt_instructions_end
+# ALT site, replacement, feature, flags, lengths of both
+	.macro ALT site, by, feature, flags, size, length
+	.long	\site - ., \by - .
+	.short	\feature, \flags
+	.byte	\size, \length
+	.endm
+	.set	ALWAYS, 3*32+21
+	.set	XENPV, 8*32+16
+	.set	NOT, 1
+	.set	CALL, 2
+__alt_instructions:
+	ALT	.Ldirect, .Lcallbug, ALWAYS, CALL, 6, 5
+	ALT	.Lnative, .Lcallbug, ALWAYS, CALL, 6, 5
+	ALT	.Lnative, .Lsti, XENPV, NOT, 6, 1
+	ALT	.Lcpu, .Lvmcall, 100, 0, 3, 3
+__alt_instructions_end:
+
+	.section .return_sites, "a"
+	.long	.Lreturn - .
 
 	.section .init.text, "ax"
 	.globl	start_kernel

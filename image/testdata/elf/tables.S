@@ -9,6 +9,7 @@
 #define INIT_TEXT     0x4
 #define OUTSIDE_TEXT  0x8000
 #define JUMP_LABEL    0x8
+#define JUMP_TARGET   0x10000
 #define STATIC_CALL   0x10
 #define BUG           0x20
 #define FTRACE        0x40
@@ -97,6 +98,7 @@ FUNC branches
 	WANT JUMP_LABEL, 3b, 4
 	WANT JUMP_LABEL, 4b, 4
 #endif
+	WANT JUMP_TARGET, 4b, 1
 	RET
 END branches
 	.pushsection __jump_table, "aw"
