@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"strings"
 	"testing"
 
@@ -414,5 +415,125 @@ func TestProbesAreLostAndComeBack(t *testing.T) {
 		}
 		p.textIsOwn()
 		same(t, "what is left", p.Stats().Sites, 0)
+	})
+}
+
+// TestHandlerWritesItsOwnInstruction has a handler change the number in the instruction
+// that its probe is on: it is executed as it is then.
+func TestHandlerWritesItsOwnInstruction(t *testing.T) {
+	eachRewriting(t, guest.Options{}, func(t *testing.T, p *snippets, w rewriting, newProbe func() *runtime.Probe) {
+		offset := p.starts("sum")[1]
+		n := uint64(2)
+		posts := 0
+		probe := newProbe()
+		probe.Symbol, probe.Offset = "sum", offset
+		probe.PreHandler = func(c *runtime.Context) bool {
+			if err := c.Write(p.at["sum"]+w.numbers[1], w.bytes(p.isa, n)); err != nil {
+				t.Error(err)
+			}
+			return false
+		}
+		if probe.PostHandler != nil {
+			probe.PostHandler = func(*runtime.Context) { posts++ }
+		}
+		if err := p.Register(probe); err != nil {
+			t.Fatal(err)
+		}
+		p.settle()
+		same(t, "as in the file", p.call(0, "sum", 0), 15)
+		for n = 20; n < 26; n++ {
+			p.settle()
+			same(t, "the result", p.call(0, "sum", 0), 15-2+n)
+		}
+		same(t, "hits", p.Hits(probe), 7)
+		if probe.PostHandler != nil {
+			same(t, "post handlers", posts, 7)
+		}
+		if err := p.Unregister(probe); err != nil {
+			t.Fatal(err)
+		}
+		p.textIsOwn()
+	})
+}
+
+// TestHandlerUnmakesItsOwnInstruction has a handler write what is no instruction in the
+// place of its probe's.
+func TestHandlerUnmakesItsOwnInstruction(t *testing.T) {
+	eachRewriting(t, guest.Options{}, func(t *testing.T, p *snippets, w rewriting, newProbe func() *runtime.Probe) {
+		offset := p.starts("sum")[1]
+		junk := []byte{0x06}
+		if p.isa.Align() > 1 {
+			junk = make([]byte, 4)
+		}
+		probe := newProbe()
+		probe.Symbol, probe.Offset = "sum", offset
+		probe.PreHandler = func(c *runtime.Context) bool {
+			if err := c.Write(p.at["sum"]+offset, junk); err != nil {
+				t.Error(err)
+			}
+			return false
+		}
+		if err := p.Register(probe); err != nil {
+			t.Fatal(err)
+		}
+		_, err := p.Call(t.Context(), 0, runtime.Function{Entry: p.at["sum"]}, 0)
+		var stop *runtime.StopError
+		if !errors.As(err, &stop) || stop.Event.Kind != runtime.EventUndefined || stop.Event.Addr != p.at["sum"]+offset {
+			t.Fatalf("error %v", err)
+		}
+		same(t, "hits", p.Hits(probe), 1)
+		if probe.Lost() == nil {
+			t.Error("the probe is not lost")
+		}
+		p.textIsOwn()
+	})
+}
+
+// TestEntriesChange has the host put other code in the place of patchable entries that
+// are probed: the probes are lost, and the code is executed.
+func TestEntriesChange(t *testing.T) {
+	zeroes := crc32.ChecksumIEEE(make([]byte, 4))
+	eachEntryProgram(t, func(t *testing.T, isa, path string) {
+		p := openFile(t, isa, path, guest.Options{}, runtime.Options{EntryProbes: true})
+		probe := &runtime.Probe{Symbol: "crc32_bitwise"}
+		if err := p.Register(probe); err != nil {
+			t.Fatal(err)
+		}
+		if !probe.Called() {
+			t.Fatal("the function has no patchable entry")
+		}
+		call := func() uint64 {
+			v, err := p.Call(t.Context(), 0, p.function(t, "crc32_bitwise"), bufferAddr, 4)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v & 0xffff_ffff
+		}
+		same(t, "the result", call(), uint64(zeroes))
+		trap := p.m.ISA.Breakpoint(false)
+		was := make([]byte, len(trap))
+		if err := errors.Join(p.m.Read(was, probe.Address()), p.m.Write(probe.Address(), trap)); err != nil {
+			t.Fatal(err)
+		}
+		var lost *runtime.RegisterError
+		if !errors.As(probe.Lost(), &lost) || lost.Rule.ID != "runtime/text-entry" {
+			t.Fatalf("lost: %v", probe.Lost())
+		}
+		executed := make([]byte, len(trap))
+		if err := p.m.ReadText(executed, probe.Address()); err != nil || !bytes.Equal(executed, trap) {
+			t.Fatalf("% x is executed, %v", executed, err)
+		}
+		if err := p.m.Write(probe.Address(), was); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "the result", call(), uint64(zeroes))
+		if err := p.Unregister(probe); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Register(probe); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "the result", call(), uint64(zeroes))
+		same(t, "hits", p.Hits(probe), 2)
 	})
 }
