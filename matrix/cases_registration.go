@@ -125,7 +125,6 @@ func refusedPlaces(l *lab) {
 	s := l.subject()
 	l.refusal("symbol and address", &runtime.Probe{Symbol: s.function, Addr: s.addr}, "runtime/place", classify.EINVAL)
 	l.refusal("neither", &runtime.Probe{}, "runtime/place", classify.EINVAL)
-	l.refusal("address and offset", &runtime.Probe{Addr: s.addr, Offset: 4}, "runtime/place", classify.EINVAL)
 }
 
 func refusedSymbol(l *lab) {
