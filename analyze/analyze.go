@@ -160,6 +160,11 @@ func kernelOptions(img *image.Image, opt *classify.KernelOptions) classify.Kerne
 	if slot, ok := img.SymbolAddress("optinsn_slot"); ok && o.OptinsnSlot == 0 {
 		o.OptinsnSlot = slot
 	}
+	from, ok := img.SymbolAddress("__indirect_thunk_start")
+	if to, both := img.SymbolAddress("__indirect_thunk_end"); ok && both && o.IndirectThunks == (classify.Range{}) {
+		o.IndirectThunks = classify.Range{From: from, To: to}
+		o.ReturnThunk, _ = img.SymbolAddress("__x86_return_thunk")
+	}
 	return o
 }
 

@@ -57,7 +57,20 @@ type KernelOptions struct {
 	// OptinsnSlot is the address of the symbol optinsn_slot, where ppc64
 	// kernels have their detour buffers; 0 where it is not known.
 	OptinsnSlot uint64
+	// IndirectThunks are the addresses of the retpolines, where they are known:
+	// amd64 kernels before 6.12 take a jump there for an indirect one.
+	IndirectThunks Range
+	// ReturnThunk is the address in IndirectThunks that the file's returns jump
+	// to; 0 where there is none. When it boots, the kernel puts returns in the
+	// place of these jumps, on CPUs that need no such thunk.
+	ReturnThunk uint64
 }
+
+// Range is a range of addresses: those from From on, but for To and what follows.
+type Range struct{ From, To uint64 }
+
+// Holds reports whether addr lies in the range.
+func (r Range) Holds(addr uint64) bool { return addr >= r.From && addr < r.To }
 
 // DebianOptions returns the options of Debian's kernels.
 func DebianOptions() KernelOptions {

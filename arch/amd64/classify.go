@@ -21,7 +21,7 @@ func (ISA) Profile(name string, opt classify.KernelOptions) (classify.Profile, b
 	case classify.Uprobes:
 		return classify.WithCheckedPlaces(newUprobeProfile(v)), true
 	}
-	return classify.WithKernelChecks(kprobeProfile{cfi: opt.CFI, boosts: !opt.Preemption, decoder: newKernelDecoder(v)}, opt), true
+	return classify.WithKernelChecks(newKprobeProfile(v, opt), opt), true
 }
 
 // isaProfile says what a probe mechanism can do that rewrites instructions as
@@ -128,7 +128,7 @@ func isNearBranch(d Detail) bool {
 	return false
 }
 
-// kprobeProfile answers as kprobes of Linux 6.12 do, as far as the rules are
+// kprobeProfile answers as kprobes of one version of Linux do, as far as the rules are
 // x86's own [arch/x86/kernel/kprobes/core.c]. The kernel decodes a function
 // from its start by its own decoder, so that what follows bytes that it cannot
 // decode is refused as well.
@@ -137,13 +137,18 @@ func isNearBranch(d Detail) bool {
 // are not refused: running kernels accept them, and check only the places of
 // LOCK prefixes while they run on one CPU.
 type kprobeProfile struct {
+	version classify.Version
 	cfi     bool
 	boosts  bool // copies end in a jump back where they may
 	decoder *kernelDecoder
 }
 
-// Name returns "linux-6.12".
-func (kprobeProfile) Name() string { return classify.Linux612 }
+func newKprobeProfile(v classify.Version, opt classify.KernelOptions) kprobeProfile {
+	return kprobeProfile{version: v, cfi: opt.CFI, boosts: !opt.Preemption, decoder: newKernelDecoder(v)}
+}
+
+// Name returns "linux-6.12" or that of another version.
+func (p kprobeProfile) Name() string { return classify.ProfileName(classify.Kprobes, p.version) }
 
 // Func judges every instruction of f.
 func (p kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
@@ -166,7 +171,7 @@ func (p kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify
 			p.forbidBoost(&verdicts[i], f, &f.Insts[i])
 		}
 	}
-	if len(verdicts) > 0 && movesEntry(f.Code) && f.Insts[0].Addr == f.Addr {
+	if len(verdicts) > 0 && p.movesEntry(f.Code) && f.Insts[0].Addr == f.Addr {
 		verdicts[0] = p.moved(f)
 	}
 	return dst
@@ -174,7 +179,7 @@ func (p kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify
 
 // At judges the address addr of f.
 func (p kprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
-	if addr == f.Addr && movesEntry(f.Code) {
+	if addr == f.Addr && p.movesEntry(f.Code) {
 		return p.moved(f)
 	}
 	i, start := decode.Find(f.Insts, addr)
@@ -224,13 +229,17 @@ const endbrLen = 4
 // movesEntry reports whether a function starts with an ENDBR, or with the NOP
 // that the kernel puts over one that nobody needs. A probe there is put behind
 // it [arch_adjust_kprobe_addr].
-func movesEntry(code []byte) bool {
-	if len(code) <= endbrLen {
+func (p kprobeProfile) movesEntry(code []byte) bool {
+	if len(code) <= endbrLen || p.decoder.knows&kprobeMovesEntry == 0 {
 		return false
 	}
-	switch binary.LittleEndian.Uint32(code) {
-	case 0xFA1E0FF3, 0xFB1E0FF3, 0x001F0F66:
+	switch word := binary.LittleEndian.Uint32(code); word {
+	case 0xFA1E0FF3, 0xFB1E0FF3:
 		return true
+	case 0x001F0F66:
+		return until(linux7_3).Holds(p.version)
+	case 0xD6401F0F:
+		return since(linux7_3).Holds(p.version)
 	}
 	return false
 }
@@ -399,10 +408,14 @@ func (k *kernelInsn) kprobeBoost() bool {
 	if k.prefixes&(PrefixCS|Prefix67) != 0 {
 		return false
 	}
-	reg := k.reg()
-	switch kprobeBoosts[k.op[0]] {
-	case '+':
+	reg, letter := k.reg(), kprobeBoosts[k.op[0]]
+	switch {
+	case letter == '+':
 		return true
+	case k.does&kprobeBoostsGroups == 0:
+		return letter == 'f' && reg == 4
+	}
+	switch letter {
 	case 's':
 		return reg != 6
 	case 'u':
@@ -475,8 +488,11 @@ func (k *kernelInsn) kprobeVerdict(v *classify.Verdict, inst *decode.Inst, boost
 // what emulates it.
 func (k *kernelInsn) kprobeRule(addr uint64) (rule uint8, emulator string) {
 	action := kprobeActions[k.op[0]]
-	if action == 'T' || action == '2' && k.isUD() {
+	switch isTrap := action == 'T' || action == '2' && k.isUD(); {
+	case isTrap && k.does&kprobeRefusesTraps != 0:
 		return kprobeTrap, ""
+	case k.op[0] == 0xCC:
+		return kprobeINT3, ""
 	}
 	if rule := k.kprobeCopyRule(action, addr); rule != kprobeAccepted {
 		return rule, ""
@@ -618,7 +634,9 @@ func (k *kernelInsn) kprobeSlotHazard(inst *decode.Inst) uint8 {
 		if k.op[0] == 0xF4 {
 			return kprobeHalt
 		}
-	case decode.FlowNone, decode.FlowSyscall, decode.FlowTrap:
+	case decode.FlowTrap:
+		return kprobeTrapInSlot
+	case decode.FlowNone, decode.FlowSyscall:
 	default:
 		return kprobeLeavesSlot
 	}

@@ -320,7 +320,7 @@ func TestRulesAreComplete(t *testing.T) {
 // get them.
 func profiles() []classify.Profile {
 	linux, _ := ISA{}.Profile(classify.Linux612, classify.KernelOptions{CFI: true})
-	return []classify.Profile{isaProfile{}, kprobeProfile{cfi: true, decoder: decoder612}, uprobe612, linux}
+	return []classify.Profile{isaProfile{}, newKprobeProfile(linux6_12, classify.KernelOptions{CFI: true, Preemption: true}), uprobe612, linux}
 }
 
 // randomMarks derives marks in and around a function from a seed.

@@ -19,6 +19,7 @@ import (
 //   - what the maps lack has no operand bytes in a legacy encoding and is
 //     refused behind VEX and EVEX.
 type kernelInsn struct {
+	does     behavior // of the version that decoded it
 	prefixes Prefixes // the different ones
 	op       [3]byte  // opcode bytes, 0F and its second byte among them
 	payload  [3]byte  // bytes of VEX, EVEX or REX2 behind the first; VEX2's as VEX3's
@@ -193,7 +194,7 @@ func isPlain(inst *decode.Inst, d Detail) bool {
 // decode fills in k with the instruction at b[0] and reports whether the kernel
 // can decode it.
 func (d *kernelDecoder) decode(k *kernelInsn, b *[kernelWindow]byte) bool {
-	*k = kernelInsn{}
+	*k = kernelInsn{does: d.knows}
 	i := 0
 	if b[0] == 0x0F && b[1] == 0x0B && forcedEmulation(b) {
 		k.forced = true

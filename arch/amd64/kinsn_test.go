@@ -20,7 +20,7 @@ import (
 // The profiles of 6.12, and the decoder that they share.
 var (
 	decoder612 = newKernelDecoder(linux6_12)
-	kprobe612  = kprobeProfile{decoder: decoder612}
+	kprobe612  = newKprobeProfile(linux6_12, classify.DebianOptions())
 	uprobe612  = newUprobeProfile(linux6_12)
 )
 

@@ -23,17 +23,30 @@ func (a ISA) Optimizer(profile string, opt classify.KernelOptions) (optcheck.Opt
 	case classify.Uprobes:
 		return optcheck.LinuxUprobes(), true
 	}
-	return kprobeOptimizer{noIndirect: !opt.Retpoline, decoder: newKernelDecoder(v)}, true
+	return newKprobeOptimizer(v, opt), true
 }
 
-// kprobeOptimizer answers as kprobes of Linux 6.12 do
+// kprobeOptimizer answers as kprobes of one version of Linux do
 // [arch/x86/kernel/kprobes/opt.c]. Entry text needs no rule of its own, since
 // probes are refused there. Like the verdicts on probes, it takes the kernel to
 // run on several CPUs: LOCK prefixes are not patched then, and not reserved.
 type kprobeOptimizer struct {
 	decoder    *kernelDecoder
-	noIndirect bool // a function with an indirect jump is not optimized
+	noIndirect bool           // a function with an indirect jump is not optimized
+	thunks     classify.Range // a jump into this is an indirect one, too
+	returns    uint64         // but for one to here
 }
+
+func newKprobeOptimizer(v classify.Version, opt classify.KernelOptions) kprobeOptimizer {
+	o := kprobeOptimizer{noIndirect: !opt.Retpoline, decoder: newKernelDecoder(v)}
+	if o.decoder.knows&kprobeNoIndirect != 0 {
+		o.noIndirect, o.thunks, o.returns = true, opt.IndirectThunks, opt.ReturnThunk
+	}
+	return o
+}
+
+// toThunk reports whether a jump to addr is an indirect one.
+func (o *kprobeOptimizer) toThunk(addr uint64) bool { return o.thunks.Holds(addr) && addr != o.returns }
 
 func (kprobeOptimizer) WholeProgram() bool { return false }
 
@@ -86,7 +99,11 @@ func (o kprobeOptimizer) lay(l *optcheck.Layout, f *optcheck.Function) optcheck.
 			l.Fixed.Add(off)
 		}
 		if distance, ok := k.jumps(code); ok && !(at && f.Insts[i].Has(decode.External)) {
-			l.Branch(off, off+uint64(k.len)+distance)
+			target := off + uint64(k.len) + distance
+			l.Branch(off, target)
+			if whole.Rule == nil && o.toThunk(f.Addr+target) {
+				whole = optcheck.Refuse(&optimizeRules[optimizeIndirect], f.Addr+off)
+			}
 		}
 		if o.noIndirect && whole.Rule == nil && k.jumpsIndirectly() {
 			whole = optcheck.Refuse(&optimizeRules[optimizeIndirect], f.Addr+off)
@@ -121,7 +138,7 @@ func (o kprobeOptimizer) layPlain(l *optcheck.Layout, inst *decode.Inst, v *clas
 	case v.Exec == classify.ExecSlot && v.Hazard == nil && (!v.Boosted || inst.Flow == decode.FlowNone):
 		// The kernel counts the same length, and only boosted branches run in a slot.
 	case v.Exec == classify.ExecEmulate && isPlainBranch(inst):
-		if inst.Flow == decode.FlowJumpIndirect && o.noIndirect {
+		if o.noIndirect && (inst.Flow == decode.FlowJumpIndirect || o.toThunk(inst.Target)) {
 			return false
 		}
 		if (inst.Flow == decode.FlowJump || inst.Flow == decode.FlowJumpIf) && !inst.Has(decode.External) {

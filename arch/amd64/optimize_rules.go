@@ -35,7 +35,7 @@ var optimizeRules = [...]classify.Rule{
 	},
 	optimizeIndirect: {
 		ID:     "amd64/optimize-indirect-jump",
-		Reason: "the kernel is built without retpolines and IBT, and then optimizes nothing in a function with an indirect jump",
+		Reason: "the kernel optimizes nothing in a function with an indirect jump or, before 6.12, with one through a retpoline; from 6.12 on so only without retpolines and IBT",
 		Remedy: "probe a caller, or a function that this one calls",
 	},
 	optimizeTarget: {

@@ -69,6 +69,7 @@ const (
 	kprobeInside
 	kprobeUndecodable
 	kprobeTrap
+	kprobeINT3
 	kprobeCFI
 	kprobeForced
 	kprobeStackSegment
@@ -105,6 +106,12 @@ var kprobeRules = [...]classify.Rule{
 		ID:     "amd64/kprobe-trap",
 		Errno:  classify.EILSEQ,
 		Reason: "this is an instruction that traps on purpose (int3, int1, int n, ud0, ud1, ud2), which the kernel finds by its address",
+		Remedy: "probe the instruction before it",
+	},
+	kprobeINT3: {
+		ID:     "amd64/kprobe-int3",
+		Errno:  classify.EINVAL,
+		Reason: "the kernel takes this int3 for a breakpoint of its own and gives up copying what stands under it",
 		Remedy: "probe the instruction before it",
 	},
 	kprobeCFI: {
@@ -195,6 +202,7 @@ const (
 	kprobeWrongLength
 	kprobeWrongAddress
 	kprobeHalt
+	kprobeTrapInSlot
 )
 
 var kprobeHazards = [...]classify.Hazard{
@@ -245,6 +253,11 @@ var kprobeHazards = [...]classify.Hazard{
 	kprobeHalt: {
 		ID:   "amd64/kprobe-halt",
 		Text: "the kernel runs the slot with interrupts disabled, so that the CPU halts and is not woken",
+	},
+	kprobeTrapInSlot: {
+		ID:   "amd64/kprobe-trap-in-slot",
+		Text: "this traps on purpose, and its handler looks at the address, which is that of the slot: a warning becomes an oops",
+		Span: until(linux6_12),
 	},
 }
 

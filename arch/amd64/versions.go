@@ -21,7 +21,7 @@ var (
 // asked. 5.10 was at patch level 218 then; what its later levels do otherwise is
 // read in their source.
 var known = classify.Known{
-	Kprobes: classify.Releases{linux6_12},
+	Kprobes: classify.Releases{linux5_10, linux6_1, linux6_12, linux7_3},
 	Uprobes: classify.Releases{
 		linux5_10, linux5_10.Patch(262), linux6_1, linux6_12, linux6_16, linux6_17, linux6_18,
 		linux6_19, linux7_0, linux7_1, linux7_2, linux7_3,
@@ -54,6 +54,13 @@ const (
 	uprobeAllNOPs   // instead, what truly does nothing is
 	uprobeCallNOP5  // a NOP of 5 bytes becomes a call
 	uprobeCallNOP10 // a NOP of 10 bytes is accepted, and becomes one
+
+	// Of kprobes.
+
+	kprobeRefusesTraps // what traps on purpose is looked for, and refused
+	kprobeMovesEntry   // a probe on an ENDBR is put after it
+	kprobeBoostsGroups // the groups 2 to 5 pass the boost test, as their members do
+	kprobeNoIndirect   // a function with an indirect jump is never optimized
 )
 
 // changes says which versions do what. Where the kernels between two that were
@@ -73,6 +80,10 @@ var changes = [...]struct {
 	{uprobeAllNOPs, since(linux6_19)},
 	{uprobeCallNOP5, classify.Span{Since: linux6_18, Until: linux7_2}},
 	{uprobeCallNOP10, since(linux7_2)},
+	{kprobeRefusesTraps, since(linux6_12)},
+	{kprobeMovesEntry, since(linux6_12)},
+	{kprobeBoostsGroups, since(linux6_12)},
+	{kprobeNoIndirect, until(linux6_12)},
 }
 
 // behaviorOf returns what version v does.

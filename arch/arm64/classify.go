@@ -193,7 +193,7 @@ func (p *kprobeProfile) Name() string { return classify.ProfileName(classify.Kpr
 // Func judges every instruction of f.
 func (p *kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
 	dst, verdicts := classify.Extend(dst, len(f.Insts))
-	scan := exclusiveScan{last: -1}
+	scan := exclusiveScan{last: -1, mask: exclusiveMask(p.version)}
 	for i := range f.Insts {
 		inst := &f.Insts[i]
 		w, ok := kernelWord(inst.Bytes())
@@ -228,7 +228,7 @@ func (p *kprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
 	inst := &f.Insts[i]
 	w, ok := kernelWord(inst.Bytes())
 	p.judge(&v, w, ok, inst)
-	scan := exclusiveScan{last: -1}
+	scan := exclusiveScan{last: -1, mask: exclusiveMask(p.version)}
 	n := (addr - f.Addr) / wordSize
 	for k := n - min(n, maxScan); k < n; k++ {
 		scan.add(binary.LittleEndian.Uint32(f.Code[k*wordSize:]), k)
@@ -296,6 +296,7 @@ func (p *kprobeProfile) judge(v *classify.Verdict, w uint32, whole bool, inst *d
 type exclusiveScan struct {
 	last int64 // word offset of the nearest one; -1 where there is none
 	load bool
+	mask uint32
 }
 
 // maxScan is the number of instructions that the kernel looks back.
@@ -303,7 +304,7 @@ const maxScan = 32
 
 // add takes note of the word at the offset, in words.
 func (s *exclusiveScan) add(w uint32, offset uint64) {
-	switch w & 0x3f400000 {
+	switch w & s.mask {
 	case 0x08000000:
 		s.last, s.load = int64(offset), false
 	case 0x08400000:

@@ -14,7 +14,7 @@ var (
 // asked. 5.10 was at patch level 218 then; what its later levels do otherwise is
 // read in their source.
 var known = classify.Known{
-	Kprobes: classify.Releases{linux6_12},
+	Kprobes: classify.Releases{linux5_10, linux6_1, linux6_12, linux7_3},
 	Uprobes: classify.Releases{linux5_10, linux5_10.Patch(262), linux6_1, linux6_12, linux7_3},
 }
 
@@ -24,6 +24,17 @@ func (ISA) Profiles() []string { return known.Names() }
 
 // uprobeLiterals are the versions whose uprobes simulate the load of a literal.
 var uprobeLiterals = until(linux5_10.Patch(262))
+
+// exclusiveMask returns the bits by which the kernel tells exclusive loads and
+// stores from others when it looks for a sequence around a probe. Before 7.3 it
+// leaves out one, and takes acquire loads, release stores and compare-and-swap for
+// exclusive.
+func exclusiveMask(v classify.Version) uint32 {
+	if since(linux7_3).Holds(v) {
+		return 0x3fc00000
+	}
+	return 0x3f400000
+}
 
 func since(v classify.Version) classify.Span { return classify.Span{Since: v} }
 func until(v classify.Version) classify.Span { return classify.Span{Until: v} }

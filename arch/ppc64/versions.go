@@ -12,7 +12,7 @@ var (
 // known are the versions of which it is known how they answer: the kernels were
 // asked. They answered alike, about every instruction.
 var known = classify.Known{
-	Kprobes: classify.Releases{linux6_12},
+	Kprobes: classify.Releases{linux6_1, linux6_12, linux7_3},
 	Uprobes: classify.Releases{linux6_1, linux6_12, linux7_3},
 }
 

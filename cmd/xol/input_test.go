@@ -121,7 +121,7 @@ func TestUsageErrors(t *testing.T) {
 		{"analyze -o xml x", "table, json, jsonl, csv"},
 		{"analyze --cpus -1 x", "--cpus"},
 		{"analyze --frob x", "analyze: there is no flag --frob (xol analyze --help lists them)"},
-		{"analyze --profile linux-2.0 x", "isa, linux-6.12, uprobe-linux-5.10"},
+		{"analyze --profile linux-2.0 x", "isa, linux-5.10, linux-6.1, linux-6.12, linux-7.3, uprobe-linux-5.10"},
 		{"analyze testdata/absent", "testdata/absent: no such file or directory"},
 		{"analyze testdata", "testdata: "},
 		{"analyze --func @testdata/absent testdata/amd64.elf", "testdata/absent: no such file"},
@@ -162,7 +162,7 @@ func TestUsageErrors(t *testing.T) {
 		{"decode --arch amd64 90 xy", `"xy" is not hexadecimal (argument 2)`},
 		{"decode --arch amd64 --addr 12g 90", `"12g" is not an address (--addr)`},
 		{"decode --arch amd64 --addr 0x10 -", "--addr is for HEX arguments"},
-		{"decode --arch amd64 --profile none 90", "isa, linux-6.12, uprobe-linux-5.10"},
+		{"decode --arch amd64 --profile none 90", "isa, linux-5.10, linux-6.1, linux-6.12, linux-7.3, uprobe-linux-5.10"},
 		{"version x", "version: "},
 		{"completion tcsh", "completion: "},
 	} {

@@ -172,7 +172,7 @@ func (m *mover) setISA(isa arch.ISA, opt *relocateOptions) error {
 	m.opt = relocate.Options{
 		Back: backs[opt.back.value], Reach: reaches[opt.reach.value], Scratch: scratchs[opt.scratch.value],
 		Registers: dead, NoRedZone: opt.noRedZone, Kernel: opt.kernel,
-		Linux: opt.profile.value == classify.Linux612,
+		Linux: mechanismOf(opt.profile.value) == classify.Kprobes,
 	}
 	return nil
 }

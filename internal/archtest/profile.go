@@ -42,6 +42,7 @@ func CheckNames(t *testing.T, isa ISA) {
 		"uprobe-linux-6.12.99": "uprobe-linux-6.12",
 		"uprobe-linux-99.0":    "uprobe-linux-7.3",
 		"linux-6.13":           "linux-6.12",
+		"linux-6.6":            "linux-6.1",
 	} {
 		p, ok := isa.Profile(asked, classify.KernelOptions{})
 		if _, alsoJumps := isa.Optimizer(asked, classify.KernelOptions{}); !ok || !alsoJumps || p.Name() != want {

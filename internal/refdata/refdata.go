@@ -247,12 +247,17 @@ func (k *KernelFunc) Func(d decode.Decoder, siteLen func(code []byte) uint64) *c
 	for _, off := range k.StaticCall {
 		mark(off, siteLen(k.Text[off:]), place.StaticCall)
 	}
-	for _, row := range k.Rows {
+	for i, row := range k.Rows {
+		// What was not asked about is taken to be like what stands before it.
+		until := max(k.Size, row.Off+1)
+		if i+1 < len(k.Rows) {
+			until = max(k.Rows[i+1].Off, row.Off+1)
+		}
 		if row.Blacklisted {
-			mark(row.Off, 1, place.Blacklist)
+			mark(row.Off, until-row.Off, place.Blacklist)
 		}
 		if row.EntryText {
-			mark(row.Off, 1, place.EntryText)
+			mark(row.Off, until-row.Off, place.EntryText)
 		}
 	}
 	if strings.HasPrefix(k.Sym, "__cfi_") || strings.HasPrefix(k.Sym, "__pfx_") {

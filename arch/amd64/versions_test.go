@@ -1,0 +1,133 @@
+package amd64
+
+import (
+	"testing"
+
+	"xol/classify"
+	"xol/internal/archtest"
+	"xol/internal/refdata"
+	"xol/optcheck"
+)
+
+// TestKprobesByVersion compares with what kernels of other versions answered,
+// and with the jumps that they made.
+func TestKprobesByVersion(t *testing.T) {
+	for _, c := range []struct {
+		list   string
+		v      classify.Version
+		thunks classify.Range // of the kernel that was asked
+		plain  bool           // booted without mitigations: retpolines are indirect branches
+	}{
+		{"5.10.218", linux5_10, classify.Range{From: 0xffffffff81c01bee, To: 0xffffffff81c01f42}, false},
+		{"6.1.176", linux6_1, classify.Range{From: 0xffffffff81e01578, To: 0xffffffff81e01d32}, false},
+		{"6.1.176-nomitig", linux6_1, classify.Range{From: 0xffffffff81e01578, To: 0xffffffff81e01d32}, true},
+		{"7.3.4", linux7_3, classify.Range{}, false},
+		{"7.3.4-nomitig", linux7_3, classify.Range{}, true},
+	} {
+		opt := classify.DebianOptions()
+		opt.IndirectThunks = c.thunks
+		k := archtest.Kernel{ISA: ISA{}, SiteLen: siteLen, Hits: true, Version: c.v, Options: &opt}
+		t.Run(c.list, func(t *testing.T) {
+			path := "testdata/kprobe/" + c.list + ".jsonl.gz"
+			k.CheckProbes(t, path)
+			k.CheckJumps(t, path)
+		})
+		t.Run("all of "+c.list, func(t *testing.T) {
+			path := refdata.Full(t, "kernel-verdicts", "amd64-"+c.list+".jsonl.gz")
+			k.CheckProbes(t, path)
+			k.CheckJumps(t, path)
+		})
+	}
+}
+
+// What kprobes of some versions only do. The answers are those of the kernels
+// that were asked.
+func TestKprobeRulesByVersion(t *testing.T) {
+	const refused, int3 = "amd64/kprobe-trap", "amd64/kprobe-int3"
+	for _, c := range []struct {
+		name, code    string
+		before, since string // rule, until 6.12 and from then on
+		hazard        string // until 6.12
+		boost         [2]bool
+	}{
+		{name: "int3", code: "cc", before: int3, since: refused},
+		{name: "ud1", code: "0fb9c0", since: refused, hazard: "amd64/kprobe-trap-in-slot"},
+		{name: "ud2", code: "0f0b", since: refused, hazard: "amd64/kprobe-trap-in-slot"},
+		{name: "shl", code: "c1e003", boost: [2]bool{false, true}},
+		{name: "not", code: "f7d0", boost: [2]bool{false, true}},
+		{name: "incb", code: "fec0", boost: [2]bool{false, true}},
+		{name: "inc", code: "ffc0", boost: [2]bool{false, true}},
+		{name: "jmp *rax", code: "ffe0", boost: [2]bool{true, true}},
+		{name: "push through memory", code: "ff30"},
+		{name: "add", code: "01d8", boost: [2]bool{true, true}},
+	} {
+		for _, v := range known.Kprobes {
+			rule, hazard, boost := c.before, c.hazard, c.boost[0]
+			if v >= linux6_12 {
+				rule, hazard, boost = c.since, "", c.boost[1]
+			}
+			got := newKprobeProfile(v, classify.DebianOptions()).Lone(unhex(t, c.code), testAddr)
+			if r, h := archtest.IDs(&got); r != rule || h != hazard || got.Boost != boost {
+				t.Errorf("%s on %v: got %q %q %+v, want %q %q, boost %v", c.name, v, r, h, got, rule, hazard, boost)
+			}
+		}
+	}
+}
+
+// Where a probe on the start of a function is put.
+func TestKprobeEntryByVersion(t *testing.T) {
+	for _, c := range []struct {
+		name, code string
+		moved      classify.Span
+	}{
+		{"endbr64", "f30f1efa 90", since(linux6_12)},
+		{"sealed as in 6.12", "660f1f00 90", classify.Span{Since: linux6_12, Until: linux7_3}},
+		{"sealed as in 7.3", "0f1f40d6 90", since(linux7_3)},
+		{"another nop", "0f1f4000 90", classify.Span{Since: linux7_3, Until: linux7_3}},
+	} {
+		for _, v := range known.Kprobes {
+			f := testFunc(unhex(t, c.code))
+			p := newKprobeProfile(v, classify.DebianOptions())
+			got := p.At(f, f.Addr)
+			if moved := got.MovedTo == f.Addr+4; moved != c.moved.Holds(v) || p.Func(nil, f)[0] != got {
+				t.Errorf("%s on %v: got %+v", c.name, v, got)
+			}
+		}
+	}
+}
+
+// A jump to a retpoline counts as an indirect one until 6.12, one to the thunk of
+// returns does not: it is a return in the running kernel.
+func TestOptimizeThunksByVersion(t *testing.T) {
+	f := testFunc(unhex(t, "4801d8 4801d8 4801d8 e9f2000000")) // three times add, then jmp to +0x100
+	const thunk = 0x100
+	for _, c := range []struct {
+		name     string
+		from, to uint64 // of the thunks, in f
+		returns  uint64
+		indirect bool
+	}{
+		{"into a thunk", thunk, thunk + 0x20, 0, true},
+		{"to the last byte", thunk - 0x20, thunk + 1, 0, true},
+		{"before the thunks", thunk + 1, thunk + 0x20, 0, false},
+		{"after the thunks", thunk - 0x20, thunk, 0, false},
+		{"to the thunk of returns", thunk - 0x20, thunk + 0x20, thunk, false},
+		{"beside the thunk of returns", thunk - 0x20, thunk + 0x20, thunk + 2, true},
+	} {
+		opt := classify.DebianOptions()
+		opt.IndirectThunks = classify.Range{From: f.Addr + c.from, To: f.Addr + c.to}
+		opt.ReturnThunk = f.Addr + c.returns
+		for _, v := range known.Kprobes {
+			want := ""
+			if c.indirect && v < linux6_12 {
+				want = "amd64/optimize-indirect-jump"
+			}
+			p, o := newKprobeProfile(v, opt), newKprobeOptimizer(v, opt)
+			var s optcheck.Scratch
+			got := o.Func(nil, &optcheck.Function{Func: f, Verdicts: p.Func(nil, f)}, &s)
+			if archtest.RuleID(got[0].Rule) != want {
+				t.Errorf("%s on %v: got %s, want %q", c.name, v, archtest.JumpText(&got[0]), want)
+			}
+		}
+	}
+}
