@@ -66,17 +66,24 @@ var digitTokens = []byte("0\x001\x002\x003\x004\x005\x006\x007\x008\x009\x00")
 // byte stands at an address that 8 divides. It returns nil where there is
 // none.
 func findKallsyms(data []byte, order byteOrder) *kallsyms {
-	for from := 0; ; {
+	// Kernels have other rows of digits, but few, and one table of tokens.
+	const mostDigits, mostTokens = 256, 4
+	from, tables := 0, 0
+	for digits := 0; digits < mostDigits && tables < mostTokens; digits++ {
 		i := bytes.Index(data[from:], digitTokens)
 		if i < 0 {
 			return nil
 		}
 		k := &kallsyms{data: data, order: order}
-		if k.findTokens(from+i) && k.findNames() && k.findAddresses() {
-			return k
+		if k.findTokens(from + i) {
+			if k.findNames() && k.findAddresses() {
+				return k
+			}
+			tables++
 		}
 		from += i + 1
 	}
+	return nil
 }
 
 func roundUp(n, align int) int { return (n + align - 1) &^ (align - 1) }

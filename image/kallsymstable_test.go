@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // kallsymsLayout is how a version of Linux lays its own table of symbols out.
@@ -535,4 +536,25 @@ func FuzzFindKallsyms(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestFindKallsymsEnds looks through data that is made to look like many
+// tables.
+func TestFindKallsymsEnds(t *testing.T) {
+	w := &kallsymsWriter{kallsymsLayout: kallsymsLayouts[4], order: binary.LittleEndian}
+	syms := w.symbols(300, 1<<63)
+	table, _ := w.write(syms, 1<<63+0x1000, 1<<63)
+	k := findKallsyms(table, littleEndian)
+	table[k.markersAt+4] ^= 0x55
+	for name, data := range map[string][]byte{
+		"digits": bytes.Repeat(digitTokens, 1<<20), "tables": bytes.Repeat(append(table, 0), 2000),
+	} {
+		start := time.Now()
+		if findKallsyms(data, littleEndian) != nil {
+			t.Errorf("%s: found", name)
+		}
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("%s: took %v", name, took)
+		}
+	}
 }

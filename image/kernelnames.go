@@ -173,7 +173,7 @@ func relocatedBase(at int, file []byte, order byteOrder) (base, shift uint64, ok
 // pointers in it: most of those to text lead to symbols. The addresses of syms
 // are offsets in the image.
 func voteForBase(syms []mapSymbol, file []byte, order byteOrder) (base uint64, ok bool) {
-	const sample, fewest = 1 << 14, 64
+	const sample, fewest, fewestNear = 1 << 12, 64, 8
 	offsets := make([]uint64, 0, len(syms))
 	for i := range syms {
 		if syms[i].Type|0x20 == 't' {
@@ -188,15 +188,16 @@ func voteForBase(syms []mapSymbol, file []byte, order byteOrder) (base uint64, o
 		}
 	}
 	pointers = spread(pointers, sample)
-	seen := make(map[uint64]bool)
-	best := 0
+	near := make(map[uint64]int) // pointers by the place that an image could have before them
 	for _, p := range pointers {
-		b := (p-textOffset(file))&^(imageAlign-1) + textOffset(file)
-		if seen[b] {
+		near[(p-textOffset(file))&^(imageAlign-1)+textOffset(file)]++
+	}
+	best := 0
+	for b, n := range near {
+		if n < fewestNear {
 			continue
 		}
-		seen[b] = true
-		if n := pointersTo(pointers, b, offsets); n > best {
+		if n = pointersTo(pointers, b, offsets); n > best || n == best && b < base {
 			base, best = b, n
 		}
 	}
