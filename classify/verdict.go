@@ -16,9 +16,11 @@ type Errno uint16
 // include/linux/errno.h].
 const (
 	ENOENT     Errno = 2
+	E2BIG      Errno = 7
 	ENOEXEC    Errno = 8
 	ENOMEM     Errno = 12
 	EEXIST     Errno = 17
+	ENODEV     Errno = 19
 	EINVAL     Errno = 22
 	ENOSPC     Errno = 28
 	EILSEQ     Errno = 84
@@ -27,8 +29,8 @@ const (
 )
 
 var errnoNames = map[Errno]string{
-	ENOENT: "ENOENT", ENOEXEC: "ENOEXEC", ENOMEM: "ENOMEM", EEXIST: "EEXIST", EINVAL: "EINVAL", ENOSPC: "ENOSPC", EILSEQ: "EILSEQ",
-	EOPNOTSUPP: "EOPNOTSUPP", ENOTSUPP: "ENOTSUPP",
+	ENOENT: "ENOENT", E2BIG: "E2BIG", ENOEXEC: "ENOEXEC", ENOMEM: "ENOMEM", EEXIST: "EEXIST", ENODEV: "ENODEV", EINVAL: "EINVAL",
+	ENOSPC: "ENOSPC", EILSEQ: "EILSEQ", EOPNOTSUPP: "EOPNOTSUPP", ENOTSUPP: "ENOTSUPP",
 }
 
 // String returns the symbolic name.

@@ -15,6 +15,9 @@ func (m *Machine) OnBreakpoint(f func(cpu int, addr uint64) (handled bool, err e
 
 // OnCall has f called for every call of an address in gates (see runtime.Machine).
 func (m *Machine) OnCall(gates machine.Range, f func(cpu int, addr uint64) error) error {
+	if err := m.usable(); err != nil {
+		return err
+	}
 	m.gates, m.onCall = gates, f
 	for _, c := range m.CPUs {
 		c.engine.HandleCalls(gates.Lo, gates.Hi, c.atCall)
@@ -64,6 +67,9 @@ func (c *CPU) atBreakpoint(early *[unicorn.Early]uint64) bool {
 	}
 	c.showEarly(early)
 	handled, err := c.m.onBreakpoint(c.Index, c.m.target.trapped(c))
+	if err == nil {
+		err = c.m.usable()
+	}
 	if !handled && err == nil {
 		return false
 	}
@@ -81,6 +87,9 @@ func (c *CPU) atCall(early *[unicorn.Early]uint64) bool {
 	c.showEarly(early)
 	c.passGate()
 	err := c.m.onCall(c.Index, gate)
+	if err == nil {
+		err = c.m.usable()
+	}
 	wrote := c.core.changed || c.wide.changed
 	if writeErr := c.writeBack(); err == nil {
 		err = writeErr
@@ -102,6 +111,9 @@ func (c *CPU) passGate() {
 // writeBack gives the engine the registers that have been changed, but for the
 // program counter where it is the only one.
 func (c *CPU) writeBack() error {
+	if err := c.m.usable(); err != nil {
+		return err
+	}
 	if c.wide.changed {
 		if err := c.store(); err != nil {
 			return err
@@ -118,7 +130,7 @@ func (c *CPU) writeBack() error {
 // loadCore reads the general registers, where that has not been done since the
 // breakpoint.
 func (c *CPU) loadCore() {
-	if c.core.loaded || c.err != nil {
+	if c.core.loaded || c.err != nil || c.m.closed {
 		return
 	}
 	c.core.loaded = true

@@ -44,6 +44,9 @@ var targets = map[string]target{
 // pointer: a call in the midst of something else disturbs nothing but the
 // registers.
 func (c *CPU) Call(f runtime.Function, args ...uint64) error {
+	if err := c.m.usable(); err != nil {
+		return err
+	}
 	k := c.m.convention
 	if len(args) > len(k.Args) {
 		return fmt.Errorf("guest: %d arguments, want %d at most", len(args), len(k.Args))
@@ -72,6 +75,25 @@ func (c *CPU) Call(f runtime.Function, args ...uint64) error {
 	return nil
 }
 
+// GiveUp ends the call that the CPU was called with, wherever it is: the CPU is not
+// running, no exception follows its instructions, and no watched access is left to be
+// reported. The program counter is where it is when a function has returned; other
+// registers are left as they are.
+func (c *CPU) GiveUp() error {
+	if err := c.m.usable(); err != nil {
+		return err
+	}
+	if c.own.stepping {
+		if err := c.SingleStep(false); err != nil {
+			return err
+		}
+	}
+	c.watch.behind, c.watch.pass, c.watch.called = nil, false, false
+	c.SetPC(ExitAddress)
+	c.running = false
+	return nil
+}
+
 // Result returns what a function that has returned returned.
 func (c *CPU) Result() uint64 { return c.Reg(c.m.convention.Result) }
 
@@ -97,6 +119,9 @@ func (c *CPU) CallAndRun(budget int, f runtime.Function, args ...uint64) (uint64
 // SingleStep has a runtime.EventStep follow every instruction, by the exception that
 // the ISA has for it, or no longer. It returns ErrNoStep where there is none.
 func (c *CPU) SingleStep(on bool) error {
+	if err := c.m.usable(); err != nil {
+		return err
+	}
 	if err := c.m.target.step(c, on); err != nil {
 		return err
 	}

@@ -7,6 +7,9 @@ import "maps"
 // Copy returns a machine of the same kind with the same memory and registers, as
 // a fork does. What it watches, and who is asked about breakpoints, is not copied.
 func (m *Machine) Copy() (*Machine, error) {
+	if err := m.usable(); err != nil {
+		return nil, err
+	}
 	c, err := Open(m.opt)
 	if err != nil {
 		return nil, err

@@ -156,7 +156,7 @@ func (c *CPU) close() error {
 func (c *CPU) Running() bool { return c.running }
 
 // SetRunning has it take part, or no longer.
-func (c *CPU) SetRunning(running bool) { c.running = running }
+func (c *CPU) SetRunning(running bool) { c.running = running && !c.m.closed }
 
 // Reg returns the low 64 bits of register i of the machine's File.
 func (c *CPU) Reg(i int) uint64 {
@@ -220,7 +220,7 @@ func (c *CPU) RestoreCore(src machine.State) {
 
 // load reads the registers that are not read at every stop.
 func (c *CPU) load() {
-	if c.wide.loaded || c.err != nil {
+	if c.wide.loaded || c.err != nil || c.m.closed {
 		return
 	}
 	c.wide.loaded = true
@@ -282,8 +282,19 @@ func (c *CPU) Run(budget int) (runtime.Event, error) {
 }
 
 // run returns how many instructions ran as well.
-func (c *CPU) run(budget int) (int, runtime.Event, error) {
-	left := uint64(budget)
+func (c *CPU) run(budget int) (ran int, ev runtime.Event, err error) {
+	if err := c.m.usable(); err != nil {
+		return 0, runtime.Event{}, err
+	}
+	c.m.began()
+	defer c.m.ended(&err)
+	return c.runUntil(budget)
+}
+
+// runUntil runs until there is an event, the budget is used up, or the machine has
+// been closed.
+func (c *CPU) runUntil(budget int) (int, runtime.Event, error) {
+	left := uint64(max(budget, 0))
 	if c.reported() {
 		left -= min(left, 1)
 		if ev, more, err := c.watchFirst(); !more {
@@ -297,7 +308,7 @@ func (c *CPU) run(budget int) (int, runtime.Event, error) {
 		}
 		left = c.engine.Budget()
 		ev, done, failed := c.stopped(stop, number, err)
-		if done || failed != nil {
+		if done || failed != nil || c.m.closed {
 			c.report()
 			return budget - int(left), ev, failed
 		}

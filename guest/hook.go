@@ -12,6 +12,9 @@ import (
 // of every instruction at one of the addresses, by a hook of the engine for each
 // (see unicorn.Engine.HookCode).
 func (c *CPU) HookCode(addrs []uint64, reg int, f func(value uint64)) error {
+	if err := c.m.usable(); err != nil {
+		return err
+	}
 	i := slices.IndexFunc(c.core.links, func(l emulator.Link) bool { return l.Index == reg })
 	id := c.core.links[i].ID
 	hook := func(uint64) {

@@ -52,6 +52,10 @@ type Machine struct {
 	onCall       func(cpu int, addr uint64) error
 	onStore      func(changed machine.Range) error
 	gates        machine.Range // whose instructions are calls of onCall
+
+	onClose func()
+	closed  bool
+	runs    int // that are going on, one inside the other
 }
 
 const (
@@ -61,7 +65,10 @@ const (
 	stackStep   = 1 << 30
 )
 
-var errTrace = errors.New("guest: a trace needs instructions that are counted one by one")
+var (
+	errTrace = errors.New("guest: a trace needs instructions that are counted one by one")
+	errTurn  = errors.New("guest: a turn is at least one instruction; 0 stands for 50")
+)
 
 // Open returns a machine whose CPUs have stacks and nothing to run.
 func Open(opt Options) (*Machine, error) {
@@ -69,7 +76,10 @@ func Open(opt Options) (*Machine, error) {
 	if opt.Turn == 0 {
 		opt.Turn = defaultTurn
 	}
-	if opt.Trace != nil && !opt.Exact {
+	switch {
+	case opt.Turn < 0:
+		return nil, errTurn
+	case opt.Trace != nil && !opt.Exact:
 		return nil, errTrace
 	}
 	m := &Machine{
@@ -131,20 +141,73 @@ func (m *Machine) mapHidden() error {
 	return m.Write(emulator.HiddenCode, hidden.Code)
 }
 
-// Close frees the machine.
+// Close frees the machine. After that, whatever returns an error returns
+// runtime.ErrClosed, there is no memory, no CPU is running, and registers have the
+// values that were last seen. A handler may close the machine that runs it: the
+// run ends with runtime.ErrClosed when the handler has returned, and only then is the
+// machine freed. Closing it once more does nothing.
 func (m *Machine) Close() error {
+	if m.closed {
+		return nil
+	}
+	if m.onClose != nil {
+		m.onClose()
+	}
+	m.closed = true
+	for _, c := range m.CPUs {
+		c.running = false
+	}
+	if m.runs > 0 {
+		return nil
+	}
+	return m.free()
+}
+
+// OnClose has f called when the machine is closed, before it is (see
+// runtime.Machine).
+func (m *Machine) OnClose(f func()) error {
+	m.onClose = f
+	return m.usable()
+}
+
+// usable returns an error where the machine has been closed.
+func (m *Machine) usable() error {
+	if m.closed {
+		return runtime.ErrClosed
+	}
+	return nil
+}
+
+// free releases what the host gave to the machine.
+func (m *Machine) free() error {
 	var errs []error
 	for _, c := range m.CPUs {
 		errs = append(errs, c.close())
 	}
-	m.CPUs = nil
 	return errors.Join(append(errs, m.memory.close())...)
+}
+
+// began counts a run, and ended ends it: the last one frees a machine that was
+// closed meanwhile.
+func (m *Machine) began() { m.runs++ }
+
+func (m *Machine) ended(err *error) {
+	if m.runs--; !m.closed {
+		return
+	}
+	*err = runtime.ErrClosed
+	if m.runs == 0 {
+		*err = errors.Join(*err, m.free())
+	}
 }
 
 // Run has the CPUs that are Running take turns, until one of them, whose number
 // is returned, has an event, or budget instructions ran. The number is -1 where
 // the budget is used up, or no CPU is running.
 func (m *Machine) Run(budget int) (cpu int, ev runtime.Event, err error) {
+	if err := m.usable(); err != nil {
+		return -1, runtime.Event{}, err
+	}
 	for budget > 0 {
 		c, others := m.next()
 		if c == nil {

@@ -84,6 +84,9 @@ func each(addr, size uint64, f func(addr, size uint64) error) error {
 // Map gives the guest zeroed memory at [addr, addr+size), which is widened to
 // whole pages.
 func (m *Machine) Map(addr, size uint64, perm runtime.Perm) error {
+	if err := m.usable(); err != nil {
+		return err
+	}
 	lo, hi := addr&^pageMask, (addr+size+pageMask)&^pageMask
 	for at := lo; at != hi; at += PageSize {
 		if m.memory.pages[at] != nil {
@@ -139,7 +142,7 @@ func (m *memory) close() error {
 	for _, c := range m.chunks {
 		errs = append(errs, unix.Munmap(c))
 	}
-	m.chunks = nil
+	*m = memory{}
 	return errors.Join(errs...)
 }
 
@@ -166,6 +169,9 @@ func (m *Machine) Protect(addr, size uint64, perm runtime.Perm) error {
 // change calls f with every page of [addr, addr+size) that there is, and has the
 // engines forget what they know of it.
 func (m *Machine) change(addr, size uint64, f func(at uint64, p *page)) error {
+	if err := m.usable(); err != nil {
+		return err
+	}
 	for at := addr &^ pageMask; at < addr+size; at += PageSize {
 		p := m.memory.pages[at]
 		if p == nil {
@@ -194,6 +200,9 @@ func (m *Machine) forget(addr, size uint64) error {
 
 // Read copies memory at addr into dst.
 func (m *Machine) Read(dst []byte, addr uint64) error {
+	if err := m.usable(); err != nil {
+		return err
+	}
 	return each(addr, uint64(len(dst)), func(at, size uint64) error {
 		p := m.memory.at(at)
 		if p == nil {
@@ -207,6 +216,9 @@ func (m *Machine) Read(dst []byte, addr uint64) error {
 // Write copies src into memory at addr. Code that changes is changed for every
 // CPU, from the next instruction on.
 func (m *Machine) Write(addr uint64, src []byte) error {
+	if err := m.usable(); err != nil {
+		return err
+	}
 	return each(addr, uint64(len(src)), func(at, size uint64) error {
 		p := m.memory.at(at)
 		if p == nil {
@@ -229,7 +241,7 @@ func (m *Machine) flushTLB() error {
 // Perm returns what the guest may do with the page that holds addr; 0 where it
 // has none.
 func (m *Machine) Perm(addr uint64) runtime.Perm {
-	if p := m.memory.at(addr); p != nil {
+	if p := m.memory.at(addr); p != nil && !m.closed {
 		return p.perm
 	}
 	return 0
@@ -237,7 +249,7 @@ func (m *Machine) Perm(addr uint64) runtime.Perm {
 
 // ReadWord returns the 8-byte word at addr, in the guest's byte order.
 func (m *Machine) ReadWord(addr uint64) (uint64, error) {
-	if offset := addr & pageMask; offset <= PageSize-8 {
+	if offset := addr & pageMask; offset <= PageSize-8 && !m.closed {
 		if p := m.memory.at(addr); p != nil {
 			return m.swap(binary.LittleEndian.Uint64(p.mem[offset:])), nil
 		}

@@ -33,6 +33,9 @@ func (m *Machine) Load(r io.ReaderAt) (*Program, error) { return m.LoadAt(r, 0) 
 // name, a multiple of PageSize. Of a position-independent one that needs no
 // libraries, the pointers are relocated.
 func (m *Machine) LoadAt(r io.ReaderAt, bias uint64) (*Program, error) {
+	if err := m.usable(); err != nil {
+		return nil, err
+	}
 	f, err := m.open(r, bias)
 	if err != nil {
 		return nil, err
@@ -55,6 +58,9 @@ func (m *Machine) LoadAt(r io.ReaderAt, bias uint64) (*Program, error) {
 // Loaded returns the program of an ELF file that is in memory already: the machine
 // is a copy of one that it was loaded into.
 func (m *Machine) Loaded(r io.ReaderAt, bias uint64) (*Program, error) {
+	if err := m.usable(); err != nil {
+		return nil, err
+	}
 	f, err := m.open(r, bias)
 	if err != nil {
 		return nil, err

@@ -191,6 +191,9 @@ func (m *Machine) relocateText(page uint64, f func() error) error {
 // reads there stays what it is. What it stores there is not executed, until it is
 // patched over what is patched.
 func (m *Machine) Patch(addr uint64, code []byte) error {
+	if err := m.usable(); err != nil {
+		return err
+	}
 	return each(addr, uint64(len(code)), func(at, size uint64) error {
 		p := m.memory.at(at)
 		if p == nil {
@@ -213,6 +216,9 @@ func (m *Machine) Patch(addr uint64, code []byte) error {
 
 // ReadText copies what CPUs execute at addr into dst: memory, with what is patched.
 func (m *Machine) ReadText(dst []byte, addr uint64) error {
+	if err := m.usable(); err != nil {
+		return err
+	}
 	return each(addr, uint64(len(dst)), func(at, size uint64) error {
 		p := m.memory.at(at)
 		if p == nil {
@@ -236,6 +242,9 @@ func (m *Machine) OnStore(f func(changed machine.Range) error) { m.onStore = f }
 // Guard has stores to addresses shown to what OnStore has set, or no longer (see
 // runtime.Machine).
 func (m *Machine) Guard(data machine.Range, on bool) error {
+	if err := m.usable(); err != nil {
+		return err
+	}
 	flush := false
 	err := each(data.Lo, data.Hi-data.Lo, func(at, _ uint64) error {
 		p := m.memory.at(at)

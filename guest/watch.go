@@ -44,6 +44,9 @@ var _ runtime.Watcher = (*Machine)(nil)
 // Watch has a CPU report accesses to the watched data, in place of what it
 // watched before.
 func (m *Machine) Watch(cpu int, list []machine.Watch) error {
+	if err := m.usable(); err != nil {
+		return err
+	}
 	c := m.CPUs[cpu]
 	w := &c.watch
 	w.unit, w.list, w.pages = m.ISA.WatchUnit(), slices.Clone(list), map[uint64]machine.WatchKind{}

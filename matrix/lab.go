@@ -198,6 +198,7 @@ func (l *lab) call(function string, args ...uint64) uint64 {
 	if l.err != nil {
 		return 0
 	}
+	l.must(l.r.GiveUp(0)) // what ended in an error
 	sp := l.isa.Registers().SP
 	stack := l.m.CPU(0).Reg(sp)
 	v, err := l.r.Call(l.ctx, 0, f, args...)

@@ -164,10 +164,14 @@ func (r *Runtime) entered(cpu int) error {
 		return err
 	}
 	next := addr + r.entrySize()
-	if s := r.sites[addr]; s != nil && s.entry {
-		next = r.runEntry(cpu, s, frame, next)
+	s := r.sites[addr]
+	if err := r.m.WriteWord(ip, next); err != nil || s == nil || !s.entry {
+		return err
 	}
-	return r.m.WriteWord(ip, next)
+	if to := r.runEntry(cpu, s, frame, next); to != next {
+		return r.m.WriteWord(ip, to)
+	}
+	return r.failed
 }
 
 // runEntry runs the handlers of a site, and returns where execution goes on.
@@ -178,14 +182,14 @@ func (r *Runtime) runEntry(cpu int, s *site, frame, next uint64) uint64 {
 	}
 	r.cpus[cpu].current = hit{HitActive, s}
 	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: HitActive, Jump: true})
-	c := Context{CPU: cpu, r: r, Regs: Regs{r: r, number: cpu, cpu: r.m.CPU(cpu), frame: frame, ip: s.addr}}
-	if r.runPre(&c, s) {
+	c := r.context(cpu, frame, s.addr)
+	if r.runPre(c, s) {
 		r.observe(Transition{CPU: cpu, Addr: s.addr, Status: HitActive, Way: WayRedirect})
 		next = c.Regs.ip
 	} else if s.hasPost() {
 		c.Regs.ip, c.Regs.moved = next, false
 		r.enter(cpu, HitSSDone, s)
-		r.runPostHandlers(&c, s)
+		r.runPostHandlers(c, s)
 		next = c.Regs.ip
 	}
 	r.leave(cpu)

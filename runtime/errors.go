@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
 
 	"xol/classify"
@@ -27,11 +28,28 @@ var (
 		Reason: "the address is blacklisted"}
 	ruleOwnArea = classify.Rule{ID: "runtime/own-area", Errno: classify.EINVAL,
 		Reason: "the address is in a slot, a detour buffer or another part of the probe runtime"}
+	ruleClosed = classify.Rule{ID: "runtime/closed", Errno: classify.ENODEV,
+		Reason: "the machine has been closed"}
+	ruleNil = classify.Rule{ID: "runtime/nil", Errno: classify.EINVAL,
+		Reason: "there is no probe: the pointer is nil"}
+	ruleOther = classify.Rule{ID: "runtime/other-runtime", Errno: classify.EINVAL,
+		Reason: "the probe is registered with another runtime",
+		Remedy: "use the one that it was registered with"}
 	ruleNoRoom = classify.Rule{ID: "runtime/no-room", Errno: classify.ENOMEM,
 		Reason: "there is no room for an instruction slot in reach of the text"}
 	ruleNoExecution = classify.Rule{ID: "runtime/no-execution", Errno: classify.EOPNOTSUPP,
 		Reason: "the instruction transfers control in a way that is not interpreted, and the machine cannot single-step",
 		Remedy: "probe the instruction before it"}
+)
+
+var (
+	// ErrClosed: the machine has been closed. Its probes are gone.
+	ErrClosed = errors.New("runtime: the machine has been closed")
+	// ErrInHandler: a handler, or what else is called in the midst of a run, tried
+	// to run the machine.
+	ErrInHandler = errors.New("runtime: a handler cannot run the machine that runs it: use Context.Call, or wait until the handler has returned")
+	// ErrNoCPU: the machine has fewer CPUs.
+	ErrNoCPU = errors.New("runtime: the machine has no such CPU")
 )
 
 // RegisterError says why a probe cannot be registered, enabled or unregistered.
@@ -69,15 +87,11 @@ func refuse(p *Probe, addr uint64, rule *classify.Rule, cause error) error {
 	return &RegisterError{Place: p.place(), Addr: addr, Errno: errno, Rule: rule, Err: cause}
 }
 
-// notRegistered returns the error of what is done to a function's probe that is not
-// registered.
-func notRegistered(symbol string, offset, addr uint64) error {
-	return refuse(&Probe{Symbol: symbol, Offset: offset, Addr: addr}, 0, &ruleUnregistered, nil)
-}
-
 // place names where a probe is, as it was given.
 func (p *Probe) place() string {
 	switch {
+	case p == nil:
+		return "a probe"
 	case p.Symbol != "" && p.Offset != 0:
 		return fmt.Sprintf("%s+%#x", p.Symbol, p.Offset)
 	case p.Symbol != "":
@@ -103,7 +117,8 @@ func (e *FaultError) Error() string {
 }
 
 // ReenterError is the unrecoverable case: a probe was hit while the instruction
-// of another one was executed that itself had been hit inside a hit.
+// of another one was executed that itself had been hit inside a hit. Nothing runs any
+// more until what the CPU does is given up.
 type ReenterError struct {
 	CPU  int
 	Addr uint64 // of the probe

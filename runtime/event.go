@@ -118,6 +118,12 @@ func (r *Runtime) resume(cpu int) error {
 		return err
 	}
 	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
+	outer := r.handling
+	r.handling = cpu
+	defer func() { r.handling = outer }()
+	if err := r.finish(cpu); err != nil {
+		return err
+	}
 	if r.isa.JumpLen() > r.isa.Align() {
 		r.uncover(regs.Reg(r.file.PC)) // the host may have set it
 	}

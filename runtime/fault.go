@@ -248,9 +248,11 @@ func (r *Runtime) ask(cpu int, p *Probe, f *Fault) bool {
 // handle calls the probe's fault handler, where it has one. Faults that it causes
 // itself are no handler's.
 func (c *Context) handle(f *Fault) bool {
-	if c.Probe.FaultHandler == nil {
+	if c.Probe.FaultHandler == nil || c.asked {
 		return false
 	}
+	c.asked = true
+	defer func() { c.asked = false }()
 	control := &c.r.cpus[c.CPU]
 	running, asking := control.running, control.asking
 	control.running, control.asking = nil, true

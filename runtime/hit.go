@@ -73,6 +73,7 @@ type control struct {
 	activity          // of the task
 	switched bool     // the CPU has not run since it was given the task
 	running  *Probe   // whose handler runs
+	rest     []*Probe // of the hit, that come after the running one
 	asking   bool     // a fault handler runs
 	left     []uint64 // program counters of what nested calls have interrupted
 	context  Context  // of the handlers that run: there are none inside them
@@ -133,6 +134,7 @@ func (r *Runtime) breakpoint(cpu int, s *site) error {
 	context := r.context(cpu, 0, s.addr)
 	redirected := r.runPre(context, s)
 	if r.failed != nil {
+		r.leave(cpu)
 		return r.failed
 	}
 	if redirected {
@@ -157,7 +159,7 @@ func (r *Runtime) context(cpu int, frame, ip uint64) *Context {
 func (r *Runtime) reenter(cpu int, s *site) error {
 	c := &r.cpus[cpu]
 	if c.current.status == Reenter {
-		r.failed = &ReenterError{CPU: cpu, Addr: s.addr}
+		r.fail(cpu, &ReenterError{CPU: cpu, Addr: s.addr})
 		return r.failed
 	}
 	r.miss(cpu, s, false)
@@ -165,19 +167,30 @@ func (r *Runtime) reenter(cpu int, s *site) error {
 }
 
 func (r *Runtime) miss(cpu int, s *site, jump bool) {
-	for _, p := range s.probes {
-		if p.enabled {
+	r.missProbes(s, s.probes)
+	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: r.cpus[cpu].current.status, Missed: true, Jump: jump})
+}
+
+// missProbes counts a hit that handlers of a site's probes do not see. A counter
+// without handlers has no need to: as a jump, it counts such hits in the guest.
+func (r *Runtime) missProbes(s *site, probes []*Probe) {
+	for _, p := range probes {
+		switch {
+		case !p.enabled || !p.at(s):
+		case p.onlyCounts():
+			r.counters.add(r, p)
+		default:
 			p.missed++
 		}
 	}
-	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: r.cpus[cpu].current.status, Missed: true, Jump: jump})
 }
 
 // runPre runs the handlers in front of the instruction, in the order of
 // registration, until one of them redirects.
 func (r *Runtime) runPre(c *Context, s *site) (redirected bool) {
-	running := &r.cpus[c.CPU].running
-	for _, p := range s.probes {
+	control := &r.cpus[c.CPU]
+	probes := s.probes
+	for i, p := range probes {
 		if !p.enabled || !p.at(s) || c.inDetour(s) && p.needsBreakpoint() {
 			continue
 		}
@@ -189,9 +202,9 @@ func (r *Runtime) runPre(c *Context, s *site) (redirected bool) {
 		if p.PreHandler == nil {
 			continue
 		}
-		c.Probe, *running = p, p
+		c.Probe, control.running, control.rest = p, p, probes[i+1:]
 		redirected = p.PreHandler(c) && !c.inDetour(s)
-		*running = nil
+		control.running, control.rest = nil, nil
 		if redirected {
 			return true
 		}

@@ -12,8 +12,9 @@ type instance struct {
 	to      uint64 // where the call returns to: the trampoline, where another instance knows it
 	sp      uint64 // the stack pointer at the entry
 	data    []byte
-	first   bool // of those of a call, which is counted once
-	skipped bool // by a longjmp, as far as that can be seen
+	start   uint64 // the number of the start that it belongs to
+	first   bool   // of those of a call, which is counted once
+	skipped bool   // by a longjmp, as far as that can be seen
 }
 
 const (
@@ -114,6 +115,20 @@ func (t *task) pop(sp uint64) *instance {
 	in := t.calls[n]
 	t.remove(n, n+1)
 	return in
+}
+
+// giveUp recycles the calls that belong to a start: they never return.
+func (t *task) giveUp(start uint64) {
+	var left []*instance
+	for i := len(t.calls) - 1; i >= 0; i-- {
+		if in := t.calls[i]; in.start == start {
+			t.remove(i, i+1)
+			left = append(left, in)
+		}
+	}
+	for _, in := range left {
+		in.recycle()
+	}
 }
 
 // drop takes the calls from the task that end together with call i: those that

@@ -38,8 +38,14 @@ var ruleJprobe = classify.Rule{ID: "runtime/jprobe", Errno: classify.EEXIST,
 
 // RegisterJprobe puts a jprobe on a function. It returns a *RegisterError.
 func (r *Runtime) RegisterJprobe(p *Jprobe) error {
+	if p == nil {
+		return refuse(nil, 0, &ruleNil, nil)
+	}
 	entry := &Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr, Disabled: p.Disabled, Redirects: true, mirror: true}
-	if p.entry != nil {
+	switch {
+	case r.closed:
+		return refuse(entry, 0, &ruleClosed, ErrClosed)
+	case p.entry != nil:
 		return refuse(entry, 0, &ruleRegistered, nil)
 	}
 	addr, im, err := r.resolve(entry)
@@ -60,22 +66,28 @@ func (r *Runtime) RegisterJprobe(p *Jprobe) error {
 	entry.Symbol, entry.Offset, entry.Addr = "", 0, behind
 	entry.PreHandler = func(c *Context) bool {
 		if err := r.runMirror(c.CPU, p.Mirror); err != nil && r.ctx.Err() == nil {
-			r.failed = err
+			r.fail(c.CPU, err)
 		}
 		return false
 	}
 	if err := r.Register(entry); err != nil {
 		return err
 	}
-	p.entry = entry
+	p.entry, p.missed = entry, 0
 	return nil
 }
 
 // UnregisterJprobe takes a jprobe away.
 func (r *Runtime) UnregisterJprobe(p *Jprobe) error {
+	switch {
+	case p == nil:
+		return refuse(nil, 0, &ruleNil, nil)
+	case p.entry == nil:
+		return r.checkOwn(&Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr})
+	}
 	entry := p.entry
-	if entry == nil {
-		return notRegistered(p.Symbol, p.Offset, p.Addr)
+	if err := r.checkOwn(entry); err != nil {
+		return err
 	}
 	p.hits, p.missed = p.Hits(), p.Nmissed()
 	p.entry = nil

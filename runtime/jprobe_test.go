@@ -217,7 +217,7 @@ func TestContextEndsMirror(t *testing.T) {
 		if err := errors.Join(p.Register(entry), p.RegisterJprobe(j)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Call(ctx, 0, p.function(t, "calls_many"), 5); !errors.Is(err, context.Canceled) {
+		if err := errors.Join(p.Start(0, p.function(t, "calls_many"), 5), p.Run(ctx, 1<<16)); !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
 		if err := p.Run(t.Context(), 1<<16); err != nil {

@@ -110,12 +110,12 @@ func (r *Runtime) ListBlacklist(w io.Writer) error {
 	return nil
 }
 
-func (p *Probe) count(r *Runtime) uint64 {
+func (p *Probe) count() uint64 {
 	if p.counter == 0 {
 		return p.hits
 	}
-	v, _ := r.m.ReadWord(p.counter)
-	return v
+	v, _ := p.home.m.ReadWord(p.counter)
+	return p.hits + v
 }
 
 // Stats are what a runtime has at the moment.

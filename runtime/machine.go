@@ -8,7 +8,8 @@ import (
 )
 
 // Machine is the abstract CPU set: CPUs of one ISA that share a memory and take
-// turns. It is used by one goroutine at a time.
+// turns. It is used by one goroutine at a time. Where it has been closed, whatever
+// returns an error returns ErrClosed, there is no memory, and no CPU is running.
 type Machine interface {
 	// NumCPU returns the number of CPUs.
 	NumCPU() int
@@ -60,6 +61,10 @@ type Machine interface {
 	// executes the instruction there. The same instructions have to be behind
 	// the gates once more, for the machine's own use. An error ends the run.
 	OnCall(gates Range, f func(cpu int, addr uint64) error) error
+	// OnClose has f called when the machine is closed, while there is still
+	// memory. Where that happens in the midst of a run, the run ends with
+	// ErrClosed.
+	OnClose(f func()) error
 }
 
 // CPU is one CPU of a Machine, while it is stopped.
@@ -82,6 +87,10 @@ type CPU interface {
 	// Call has the CPU call f when it runs next; it is running until f
 	// returns.
 	Call(f Function, args ...uint64) error
+	// GiveUp ends that call, wherever it is: the CPU is not running, nothing is
+	// left to be reported, there is no EventStep, and the program counter is
+	// where it is when a function has returned.
+	GiveUp() error
 	// Result returns what a function that has returned returned.
 	Result() uint64
 	// Running reports whether the CPU takes part in Machine.Run.

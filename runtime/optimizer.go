@@ -41,6 +41,9 @@ func (r *Runtime) SetOptimization(on bool) {
 // Settle runs the optimizer until it has nothing left to do, or has to wait for
 // CPUs to run on.
 func (r *Runtime) Settle() error {
+	if r.closed {
+		return ErrClosed
+	}
 	for r.optimizer.busy() {
 		before := r.optimizer.work()
 		if err := r.optimizer.pass(r); err != nil {
@@ -334,7 +337,7 @@ func (r *Runtime) retire(s *site) {
 
 // retireCount takes the count of a probe, which keeps its value in Hits.
 func (r *Runtime) retireCount(p *Probe, s *site) {
-	p.hits = p.count(r)
+	p.hits = p.count()
 	r.optimizer.garbage = append(r.optimizer.garbage, garbage{site: s, count: p.counter})
 	p.counter = 0
 }

@@ -37,6 +37,7 @@ type Probe struct {
 	Disabled bool
 
 	site    *site
+	home    *Runtime     // that it is registered with
 	owner   *ReturnProbe // whose entry this is
 	mirror  bool         // this is a jprobe's entry
 	counter uint64       // address of the count
@@ -47,11 +48,12 @@ type Probe struct {
 }
 
 // Hits returns how often the handlers ran or, of a Counter, how often it was
-// counted.
-func (r *Runtime) Hits(p *Probe) uint64 { return p.count(r) }
+// counted, in all its registrations. A Counter without handlers counts every
+// execution, also those that others miss.
+func (r *Runtime) Hits(p *Probe) uint64 { return p.count() }
 
 // Nmissed returns how often the instruction was executed without the handlers,
-// because a handler, or another hit, was going on.
+// because a handler, or another hit, was going on, since the probe was registered.
 func (p *Probe) Nmissed() uint64 { return p.missed }
 
 // Context is what a handler is called with. It is valid during the call.
@@ -63,6 +65,7 @@ type Context struct {
 	r      *Runtime
 	jumped bool // the hit came through a jump
 	called bool // a return probe has the call return to the trampoline
+	asked  bool // the FaultHandler is running: its own faults are nobody's
 }
 
 // Call calls a function of the guest on the handler's CPU and returns its
@@ -85,6 +88,9 @@ func (c *Context) Write(addr uint64, src []byte) error {
 }
 
 func (c *Context) access(try func() error) error {
+	if c.r.closed {
+		return ErrClosed
+	}
 	err := try()
 	var denied *accessError
 	if !errors.As(err, &denied) {

@@ -13,14 +13,23 @@ func (r *Runtime) quick(cpu int, addr uint64) (handled bool, err error) {
 	if _, denied := r.unfetchable(s); denied {
 		return false, nil
 	}
-	return true, r.breakpoint(cpu, s)
+	outer := r.handling
+	r.handling = cpu
+	err = r.breakpoint(cpu, s)
+	r.handling = outer
+	return true, err
 }
 
 // hostCalled handles the calls that detour buffers and the stubs of patchable
 // entries make.
-func (r *Runtime) hostCalled(cpu int, addr uint64) error {
+func (r *Runtime) hostCalled(cpu int, addr uint64) (err error) {
+	outer := r.handling
+	r.handling = cpu
 	if addr == r.stubs.entryCall() {
-		return r.entered(cpu)
+		err = r.entered(cpu)
+	} else {
+		err = r.jumped(cpu)
 	}
-	return r.jumped(cpu)
+	r.handling = outer
+	return err
 }

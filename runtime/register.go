@@ -14,7 +14,12 @@ import (
 // Register puts a probe into the program. It is armed unless it is Disabled, or
 // the global switch is off. It returns a *RegisterError.
 func (r *Runtime) Register(p *Probe) error {
-	if p.site != nil || p.gone {
+	switch {
+	case p == nil:
+		return refuse(p, 0, &ruleNil, nil)
+	case r.closed:
+		return refuse(p, 0, &ruleClosed, ErrClosed)
+	case p.site != nil || p.gone:
 		return refuse(p, 0, &ruleRegistered, nil)
 	}
 	addr, im, err := r.resolve(p)
@@ -34,10 +39,14 @@ func (r *Runtime) Register(p *Probe) error {
 		}
 		return err
 	}
-	p.site, p.enabled = s, !p.Disabled
+	p.site, p.home, p.enabled = s, r, !p.Disabled
+	p.missed = 0
 	r.toBreakpoint(s)
 	s.probes = append(slices.Clip(s.probes), p)
-	return r.settle(s)
+	if err := r.settle(s); err != nil {
+		return errors.Join(refuse(p, addr, &ruleNotText, err), r.Unregister(p))
+	}
+	return nil
 }
 
 // siteFor returns the site of a probe at addr, which it makes where there is none.
@@ -68,9 +77,11 @@ func (r *Runtime) siteFor(p *Probe, im *Image, addr uint64) (*site, error) {
 	return s, err
 }
 
-// RegisterAll registers probes in order. After an error those in front of it
-// are unregistered again.
+// RegisterAll registers probes in order: all, or none where one cannot be.
 func (r *Runtime) RegisterAll(probes []*Probe) error {
+	if slices.Contains(probes, nil) {
+		return refuse(nil, 0, &ruleNil, nil)
+	}
 	for i, p := range probes {
 		if err := r.Register(p); err != nil {
 			return errors.Join(err, r.UnregisterAll(probes[:i]))
@@ -80,20 +91,26 @@ func (r *Runtime) RegisterAll(probes []*Probe) error {
 }
 
 // Unregister takes a probe out of the program. Its handlers are not called any
-// more; what other CPUs are executing of it stays until they have left.
+// more; what other CPUs are executing of it stays until they have left. Where the
+// machine has been closed it is unregistered as well, and the error is ErrClosed.
 func (r *Runtime) Unregister(p *Probe) error {
-	s := p.site
-	if s == nil {
-		return refuse(p, 0, &ruleUnregistered, nil)
+	if err := r.checkOwn(p); err != nil {
+		return err
 	}
-	p.site, p.enabled = nil, false
-	p.gone = false
+	s := p.site
+	p.site, p.enabled, p.gone = nil, false, false
+	if r.closed {
+		p.home = nil
+		s.probes = slices.DeleteFunc(slices.Clone(s.probes), func(q *Probe) bool { return q == p })
+		return refuse(p, s.addr, &ruleClosed, ErrClosed)
+	}
 	if !s.gone {
 		r.toBreakpoint(s)
 	}
 	if p.counter != 0 {
 		r.retireCount(p, s)
 	}
+	p.home = nil
 	s.probes = slices.DeleteFunc(slices.Clone(s.probes), func(q *Probe) bool { return q == p })
 	if len(s.probes) > 0 {
 		return r.settle(s)
@@ -106,6 +123,21 @@ func (r *Runtime) Unregister(p *Probe) error {
 	r.displace(s)
 	r.retire(s)
 	return err
+}
+
+// checkOwn returns why a probe is not one of this runtime's.
+func (r *Runtime) checkOwn(p *Probe) error {
+	switch {
+	case p == nil:
+		return refuse(p, 0, &ruleNil, nil)
+	case p.site == nil && r.closed:
+		return refuse(p, 0, &ruleClosed, ErrClosed)
+	case p.site == nil:
+		return refuse(p, 0, &ruleUnregistered, nil)
+	case p.home != r:
+		return refuse(p, p.site.addr, &ruleOther, nil)
+	}
+	return nil
 }
 
 // UnregisterAll unregisters probes, and goes on behind an error.
@@ -124,11 +156,14 @@ func (r *Runtime) Enable(p *Probe) error { return r.setEnabled(p, true) }
 func (r *Runtime) Disable(p *Probe) error { return r.setEnabled(p, false) }
 
 func (r *Runtime) setEnabled(p *Probe, on bool) error {
+	if err := r.checkOwn(p); err != nil {
+		return err
+	}
 	switch {
+	case r.closed:
+		return refuse(p, p.site.addr, &ruleClosed, ErrClosed)
 	case p.gone:
 		return refuse(p, 0, &ruleGone, nil)
-	case p.site == nil:
-		return refuse(p, 0, &ruleUnregistered, nil)
 	case p.enabled == on:
 		return nil
 	}
@@ -140,6 +175,9 @@ func (r *Runtime) setEnabled(p *Probe, on bool) error {
 // SetArmed is the global switch: off, no probe is hit, and each keeps its own
 // state.
 func (r *Runtime) SetArmed(on bool) error {
+	if r.closed {
+		return ErrClosed
+	}
 	r.armed = on
 	var errs []error
 	for _, s := range r.byAddress() {

@@ -34,7 +34,7 @@ type ReturnProbe struct {
 	// call is left alone.
 	EntryHandler func(c *ReturnContext) (skip bool)
 	// DataSize is the number of bytes that EntryHandler may keep for Handler,
-	// for each call.
+	// for each call: 4096 at most.
 	DataSize int
 	// MaxActive is how many calls may be going on at a time; the others are
 	// missed. It is max(10, 2 × CPUs) where it is 0 or less.
@@ -85,6 +85,14 @@ type returns struct {
 	contexts []ReturnContext // of the handlers that run, by CPU
 }
 
+// maxDataSize is the most that Linux keeps for a call, in bytes
+// [include/linux/kprobes.h, KRETPROBE_MAX_DATA_SIZE].
+const maxDataSize = 4096
+
+var ruleDataSize = classify.Rule{ID: "runtime/data-size", Errno: classify.E2BIG,
+	Reason: "a return probe keeps 0 to 4096 bytes for a call",
+	Remedy: "keep a number there, and the data elsewhere"}
+
 var ruleNotEntry = classify.Rule{ID: "runtime/not-entry", Errno: classify.EINVAL,
 	Reason: "a return probe has to be at a function's entry, where the return address is known",
 	Remedy: "name the function without an offset"}
@@ -92,9 +100,17 @@ var ruleNotEntry = classify.Rule{ID: "runtime/not-entry", Errno: classify.EINVAL
 // RegisterReturn puts a return probe on a function. It returns a
 // *RegisterError.
 func (r *Runtime) RegisterReturn(p *ReturnProbe) error {
+	if p == nil {
+		return refuse(nil, 0, &ruleNil, nil)
+	}
 	entry := &Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr, Disabled: p.Disabled, owner: p}
-	if p.entry != nil {
+	switch {
+	case r.closed:
+		return refuse(entry, 0, &ruleClosed, ErrClosed)
+	case p.entry != nil:
 		return refuse(entry, 0, &ruleRegistered, nil)
+	case p.DataSize < 0 || p.DataSize > maxDataSize:
+		return refuse(entry, 0, &ruleDataSize, nil)
 	}
 	addr, im, err := r.resolve(entry)
 	if err != nil {
@@ -120,10 +136,10 @@ func (r *Runtime) RegisterReturn(p *ReturnProbe) error {
 // UnregisterReturn takes a return probe away. Calls that are going on return as
 // if it had never been there.
 func (r *Runtime) UnregisterReturn(p *ReturnProbe) error {
-	entry := p.entry
-	if entry == nil {
-		return notRegistered(p.Symbol, p.Offset, p.Addr)
+	if err := r.checkReturn(p); err != nil {
+		return err
 	}
+	entry := p.entry
 	p.missed += entry.missed
 	p.entry, p.free = nil, nil
 	return r.Unregister(entry)
@@ -136,10 +152,21 @@ func (r *Runtime) EnableReturn(p *ReturnProbe) error { return r.setReturnEnabled
 func (r *Runtime) DisableReturn(p *ReturnProbe) error { return r.setReturnEnabled(p, false) }
 
 func (r *Runtime) setReturnEnabled(p *ReturnProbe, on bool) error {
-	if p.entry == nil {
-		return notRegistered(p.Symbol, p.Offset, p.Addr)
+	if err := r.checkReturn(p); err != nil {
+		return err
 	}
 	return r.setEnabled(p.entry, on)
+}
+
+// checkReturn returns why a return probe is not one of this runtime's.
+func (r *Runtime) checkReturn(p *ReturnProbe) error {
+	switch {
+	case p == nil:
+		return refuse(nil, 0, &ruleNil, nil)
+	case p.entry == nil:
+		return r.checkOwn(&Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr})
+	}
+	return r.checkOwn(p.entry)
 }
 
 // entryOf returns the address of the first instruction of the function that
@@ -180,14 +207,29 @@ func (r *Runtime) called(p *ReturnProbe, c *Context) {
 		return
 	}
 	in.probe, in.entry, in.to, in.sp, in.skipped, in.first = p, c.Probe, to, sp, false, !c.called
-	skip := p.EntryHandler != nil && p.EntryHandler(r.returnContext(c, in, r.realReturn(t, sp, to)))
-	if skip || !in.live() {
+	in.start = r.cpus[c.CPU].started
+	if p.EntryHandler != nil && r.skips(c, in, r.realReturn(t, sp, to)) || !in.live() {
 		in.recycle()
 		return
 	}
 	c.called = true
 	t.insert(in)
 	c.Regs.setReturnAddress(sp, r.returns.addr)
+}
+
+// skips asks the EntryHandler whether a call is left alone. One that panics has the
+// call missed.
+func (r *Runtime) skips(c *Context, in *instance, to uint64) (skip bool) {
+	answered := false
+	defer func() {
+		if !answered {
+			in.probe.missed++
+			in.recycle()
+		}
+	}()
+	skip = in.probe.EntryHandler(r.returnContext(c, in, to))
+	answered = true
+	return skip
 }
 
 // returnContext returns what a handler is called with.
@@ -232,16 +274,35 @@ func (r *Runtime) endCalls(c *Context, sp, further uint64) {
 	to += further
 	c.Regs.setReturnAddress(sp, to)
 	c.Regs.ip = to
+	r.runReturns(c, t, sp, to)
+}
+
+// runReturns ends the calls with a stack pointer that return together, the latest
+// first. Where a handler panics, those that it leaves are missed.
+func (r *Runtime) runReturns(c *Context, t *task, sp, to uint64) {
+	var in *instance
+	defer func() {
+		for in != nil {
+			chained := in.to == r.returns.addr
+			in.recycle()
+			if in = nil; chained {
+				in = t.pop(sp)
+			}
+			if in != nil && in.live() {
+				in.probe.missed++
+			}
+		}
+	}()
 	for chained := true; chained; {
-		in := t.pop(sp)
-		if in == nil {
-			return // a handler has ended the task
+		if in = t.pop(sp); in == nil {
+			break // a handler has ended the task
 		}
 		if in.live() {
 			r.runReturn(c, in, to)
 		}
 		chained = in.to == r.returns.addr
 		in.recycle()
+		in = nil
 	}
 }
 

@@ -25,22 +25,11 @@ var ErrBudget = errors.New("runtime: still running")
 // Memory returns the machine's memory, whatever the program may do with it.
 func (r *Runtime) Memory() machine.Memory { return r.m }
 
-// Start has a CPU call f; Run carries it out. The stack pointer is what it was
-// when f has returned.
-func (r *Runtime) Start(cpu int, f Function, args ...uint64) error {
-	c := &r.cpus[cpu]
-	c.stack, c.waiting = r.m.CPU(cpu).Reg(r.file.SP), waiting{}
-	r.placed(cpu, f.Entry)
-	return r.m.CPU(cpu).Call(f, args...)
-}
-
-// Result returns what the function that a CPU was started with returned.
-func (r *Runtime) Result(cpu int) uint64 { return r.m.CPU(cpu).Result() }
-
 // Run has all started CPUs take turns until they have returned, and the
 // optimizer its passes. It returns ErrBudget where budget instructions do not
 // suffice, and the error of ctx where that ends, after which it can be called
-// again; a *FaultError, *ReenterError or *StopError where a CPU cannot go on.
+// again; a *FaultError, *ReenterError or *StopError where a CPU cannot go on, and
+// ErrInHandler where a handler calls it. What is not to go on is given up (see GiveUp).
 //
 // After a *FaultError or *StopError the CPU is as it would be without probes: the
 // address and the registers are those of the program. The caller may answer the event,
@@ -50,6 +39,9 @@ func (r *Runtime) Result(cpu int) uint64 { return r.m.CPU(cpu).Result() }
 // PostHandlers run when it has been. If the CPU goes elsewhere, as to the handler of a
 // signal, and comes back later, the instruction is hit anew, as in Linux.
 func (r *Runtime) Run(ctx context.Context, budget int) error {
+	if err := r.mayStart(); err != nil {
+		return err
+	}
 	defer r.under(ctx)()
 	if err := r.resumeAll(); err != nil {
 		return err
@@ -77,6 +69,9 @@ func (r *Runtime) Run(ctx context.Context, budget int) error {
 			return err
 		}
 	}
+	if r.closed {
+		return ErrClosed
+	}
 	return nil
 }
 
@@ -89,20 +84,6 @@ func (r *Runtime) under(ctx context.Context) (restore func()) {
 		r.ctx = outer
 		r.abandon()
 		r.stopped()
-	}
-}
-
-// abandon ends the hits that CPUs handle though no handler runs: one has panicked.
-// Those in front of the instruction run again when the program goes on.
-func (r *Runtime) abandon() {
-	if _, program := r.failed.(*ReturnError); program {
-		r.failed = nil
-	}
-	for i := range r.cpus {
-		c := &r.cpus[i]
-		if s := c.current.status; s == HitActive || s == HitSSDone {
-			c.current, c.running = hit{}, nil
-		}
 	}
 }
 
@@ -130,20 +111,6 @@ func (r *Runtime) running() bool {
 		}
 	}
 	return false
-}
-
-// Call calls f on a CPU, with all that happens to it, while the others wait,
-// and returns the result. Its errors are those of Run.
-func (r *Runtime) Call(ctx context.Context, cpu int, f Function, args ...uint64) (uint64, error) {
-	const budget = 1 << 40
-	defer r.under(ctx)()
-	if err := r.Start(cpu, f, args...); err != nil {
-		return 0, err
-	}
-	if err := r.runAlone(cpu, budget, 0); err != nil {
-		return 0, err
-	}
-	return r.Result(cpu), nil
 }
 
 // runAlone runs one CPU until the function it was called with returns, or until
@@ -194,13 +161,15 @@ func (r *Runtime) nest(cpu int) (restore func()) {
 	c.Save(saved)
 	control, wasRunning := &r.cpus[cpu], c.Running()
 	current, outer, running, left := control.current, control.outer, control.running, control.waiting
-	control.waiting = waiting{}
+	panicked := control.panicked
+	control.waiting, control.panicked = waiting{}, false
 	r.depth++
 	control.left = append(control.left, c.Reg(r.file.PC))
 	return func() {
 		r.depth--
 		control.left = control.left[:len(control.left)-1]
 		control.current, control.outer, control.running, control.waiting = current, outer, running, left
+		control.panicked = panicked
 		c.Restore(saved)
 		c.SetRunning(wasRunning)
 	}
@@ -225,23 +194,27 @@ func (r *Runtime) callNested(cpu int, f Function, args []uint64) (uint64, error)
 // Interrupt has a CPU call f between two instructions, wherever it is, as an
 // interrupt does. Its registers are kept.
 func (r *Runtime) Interrupt(cpu int, f Function, args ...uint64) error {
+	if err := r.mayUse(cpu); err != nil {
+		return err
+	}
 	c := &r.cpus[cpu]
 	stepping := c.stepping
 	if err := r.stopStepping(cpu); err != nil {
 		return err
 	}
+	defer r.abandon()
 	_, err := r.callNested(cpu, f, args)
-	if err == nil && stepping {
+	if stepping {
 		c.stepping = true
-		err = r.m.CPU(cpu).SingleStep(true)
+		err = errors.Join(err, r.m.CPU(cpu).SingleStep(true))
 	}
 	return err
 }
 
 // Step runs one CPU for some instructions, and handles what happens.
 func (r *Runtime) Step(cpu int, instructions int) error {
-	if r.failed != nil {
-		return r.failed
+	if err := cmp.Or(r.mayUse(cpu), r.failed); err != nil {
+		return err
 	}
 	defer func() {
 		r.abandon()
@@ -261,10 +234,21 @@ func (r *Runtime) Step(cpu int, instructions int) error {
 // handle deals with an event of a CPU, which can go on then. It reports whether
 // the function that the CPU was called with has returned.
 func (r *Runtime) handle(cpu int, ev Event) (returned bool, err error) {
+	outer := r.handling
+	r.handling = cpu
+	returned, err = r.answer(cpu, ev)
+	r.handling = outer
+	return returned, err
+}
+
+func (r *Runtime) answer(cpu int, ev Event) (returned bool, err error) {
 	c := &r.cpus[cpu]
 	switch ev.Kind {
 	case EventReturned:
-		r.m.CPU(cpu).SetReg(r.file.SP, c.stack)
+		if len(c.left) == 0 && c.stack != 0 {
+			r.m.CPU(cpu).SetReg(r.file.SP, c.stack)
+			c.started = 0
+		}
 		return true, nil
 	case EventBudget:
 		return false, nil

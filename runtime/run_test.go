@@ -28,8 +28,8 @@ func TestContextEndsRun(t *testing.T) {
 		if err := p.reverseWords(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Call(ctx, 0, sort, bufferAddr, sortedWords); !errors.Is(err, context.Canceled) {
-			t.Fatalf("Call returned %v after %d hits", err, hits)
+		if err := errors.Join(p.Start(0, sort, bufferAddr, sortedWords), p.Run(ctx, 1<<30)); !errors.Is(err, context.Canceled) {
+			t.Fatalf("Run returned %v after %d hits", err, hits)
 		}
 		if !p.m.CPU(0).Running() {
 			t.Fatal("the function has returned")

@@ -116,7 +116,11 @@ type Runtime struct {
 	notifiers []Notifier
 	armed     bool            // the global switch
 	depth     int             // of runs inside handlers
+	starts    uint64          // that there have been
+	handling  int             // the CPU whose event is being handled, or noCPU
+	closed    bool            // the machine has been closed
 	failed    error           // what it cannot recover from: it runs no more
+	failing   int             // the CPU that did it: until its call is given up
 	ctx       context.Context // of the run that is going on
 	scratch   []byte
 }
@@ -128,7 +132,10 @@ func New(m Machine, isa arch.ISA, opt Options) (*Runtime, error) {
 	}
 	r := &Runtime{
 		m: m, isa: isa, file: isa.Registers(), convention: isa.Convention(), opt: opt,
-		ctx: context.Background(), sites: map[uint64]*site{}, cpus: make([]control, m.NumCPU()), armed: true,
+		ctx: context.Background(), sites: map[uint64]*site{}, cpus: make([]control, m.NumCPU()), armed: true, handling: noCPU, failing: noCPU,
+	}
+	if err := m.OnClose(r.closing); err != nil {
+		return nil, err
 	}
 	if err := r.checkProfile(); err != nil {
 		return nil, err
@@ -150,6 +157,7 @@ func New(m Machine, isa arch.ISA, opt Options) (*Runtime, error) {
 // Image is a program in the machine's memory whose text may be probed.
 type Image struct {
 	Name     string
+	owner    *Runtime
 	analysis *analyze.Analysis
 	text     []image.Range
 	memory   []image.Range
@@ -173,6 +181,9 @@ func (r *Runtime) Load(name string, img *image.Image) (*Image, error) {
 // LoadAt is Load for a file that stands at other addresses than it names: bias
 // is what has to be added to them, a multiple of the page size.
 func (r *Runtime) LoadAt(name string, img *image.Image, bias uint64) (*Image, error) {
+	if r.closed {
+		return nil, ErrClosed
+	}
 	a, err := analyze.New(img, analyze.Options{Profile: classify.ISA, Optimize: true})
 	if err != nil {
 		return nil, err
@@ -180,7 +191,7 @@ func (r *Runtime) LoadAt(name string, img *image.Image, bias uint64) (*Image, er
 	if a.ISA.Name() != r.isa.Name() {
 		return nil, fmt.Errorf("runtime: %s is for %s, the machine is %s", name, a.ISA.Name(), r.isa.Name())
 	}
-	im := &Image{Name: name, analysis: a, bias: bias, rules: a.Profile, functions: map[uint64]*function{}}
+	im := &Image{Name: name, owner: r, analysis: a, bias: bias, rules: a.Profile, functions: map[uint64]*function{}}
 	im.text, im.memory = moved(img.Text(), bias), moved(img.Memory(), bias)
 	if im.fixups, err = readFixups(img, bias); err != nil {
 		return nil, err
@@ -225,7 +236,12 @@ func readFixups(img *image.Image, bias uint64) (map[uint64]uint64, error) {
 // Unload is called when the text of an image goes away. Its probes are gone:
 // they stay registered, and may be unregistered, but are never hit again.
 func (r *Runtime) Unload(im *Image) error {
-	if im.unloaded {
+	switch {
+	case r.closed:
+		return ErrClosed
+	case im == nil || im.owner != r:
+		return errNotLoaded
+	case im.unloaded:
 		return errUnloaded
 	}
 	im.unloaded = true
@@ -239,7 +255,10 @@ func (r *Runtime) Unload(im *Image) error {
 	return r.forgetJudged(im)
 }
 
-var errUnloaded = errors.New("runtime: the image is unloaded already")
+var (
+	errUnloaded  = errors.New("runtime: the image is unloaded already")
+	errNotLoaded = errors.New("runtime: the image is not one that this runtime has loaded")
+)
 
 // imageAt returns the image whose text holds addr; nil where none does.
 func (r *Runtime) imageAt(addr uint64) *Image {

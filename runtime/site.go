@@ -136,6 +136,9 @@ func (s *site) redirects() bool {
 	return slices.ContainsFunc(s.probes, func(p *Probe) bool { return p.enabled && p.Redirects })
 }
 
+// onlyCounts reports whether all a probe wants is to be counted.
+func (p *Probe) onlyCounts() bool { return p.Counter && p.PreHandler == nil && p.PostHandler == nil }
+
 // counter returns the only enabled probe, if all it wants is to be counted in
 // the guest.
 func (s *site) counter() *Probe {
@@ -144,7 +147,7 @@ func (s *site) counter() *Probe {
 		if !p.enabled {
 			continue
 		}
-		if only != nil || !p.Counter || p.PreHandler != nil || p.PostHandler != nil {
+		if only != nil || !p.onlyCounts() {
 			return nil
 		}
 		only = p

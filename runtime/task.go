@@ -29,6 +29,9 @@ type activity struct {
 	outer    hit              // while the status is Reenter
 	front    [2]machine.State // registers before an instruction of several; of a second one while the status is Reenter
 	stack    uint64           // pointer, when the task was started
+	started  uint64           // the number of the start whose function has not returned; 0: none
+	before   machine.State    // registers when the task was started
+	panicked bool             // a handler of the current hit has panicked: it is finished when the task goes on
 	stepping bool
 	waiting  waiting
 }

@@ -140,6 +140,11 @@ var (
 	errBusy    = errors.New("runtime: a process cannot fork while one of its CPUs handles a probe")
 )
 
+// living returns the processes whose machine has not been closed.
+func (u *Uprobes) living() []*Process {
+	return slices.DeleteFunc(slices.Clone(u.processes), func(p *Process) bool { return p.closed })
+}
+
 // Exit ends a process: its probes are gone with it.
 func (p *Process) Exit() { p.group.processes = deleteFrom(p.group.processes, p) }
 
@@ -180,12 +185,15 @@ func (p *Process) Unmap(f *File) error {
 // wants. Where it cannot be put into one, it is in none. It returns a
 // *RegisterError.
 func (u *Uprobes) Register(p *Uprobe) error {
+	if p == nil {
+		return refuse(nil, 0, &ruleNil, nil)
+	}
 	if err := u.place(p); err != nil {
 		return err
 	}
 	p.group, p.hits = u, 0
 	u.probes = append(u.probes, p)
-	for _, process := range u.processes {
+	for _, process := range u.living() {
 		for _, m := range process.mappings {
 			if m.file != p.File {
 				continue
@@ -200,13 +208,18 @@ func (u *Uprobes) Register(p *Uprobe) error {
 
 // Unregister takes a probe out of all processes.
 func (u *Uprobes) Unregister(p *Uprobe) error {
-	if p.group != u {
+	switch {
+	case p == nil:
+		return refuse(nil, 0, &ruleNil, nil)
+	case p.group == nil:
 		return p.refuse(&ruleUnregistered)
+	case p.group != u:
+		return p.refuse(&ruleOther)
 	}
 	p.group = nil
 	u.probes = deleteFrom(u.probes, p)
 	var errs []error
-	for _, process := range u.processes {
+	for _, process := range u.living() {
 		errs = append(errs, process.drop(p))
 	}
 	return errors.Join(errs...)
@@ -216,7 +229,7 @@ func (u *Uprobes) Unregister(p *Uprobe) error {
 // that are wanted now, and go from those that are not.
 func (u *Uprobes) Apply() error {
 	var errs []error
-	for _, process := range u.processes {
+	for _, process := range u.living() {
 		for _, m := range process.mappings {
 			for _, p := range u.probes {
 				switch {
@@ -320,7 +333,7 @@ func (p *Process) put(m *mapping, u *Uprobe) (*uprobeIn, error) {
 		u.hits++
 		if u.Handler != nil && u.Handler(&UprobeContext{c, u, p}) {
 			if err := p.drop(u); err != nil {
-				p.failed = err
+				p.fail(c.CPU, err)
 			}
 		}
 		return false

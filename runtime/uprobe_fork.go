@@ -10,6 +10,9 @@ import (
 // wants them there. Calls that are going on return through their handlers in
 // the child, too. No CPU may be handling a hit.
 func (p *Process) Fork(m Machine) (*Process, error) {
+	if p.closed {
+		return nil, ErrClosed
+	}
 	if slices.ContainsFunc(p.cpus, func(c control) bool { return c.current.status != Idle }) || p.anyAt(p.own) {
 		return nil, errBusy
 	}
@@ -54,7 +57,10 @@ func (p *Process) inherit(parent *Process) error {
 		if t := parent.cpus[cpu].task; parent.tasks[t.number] == t {
 			p.SetTask(cpu, t.number)
 		}
+		own, from := &p.cpus[cpu], &parent.cpus[cpu]
+		own.started, own.stack, own.before = from.started, from.stack, slices.Clone(from.before)
 	}
+	p.starts = parent.starts
 	heirs := map[*ReturnProbe]*ReturnProbe{}
 	for _, from := range parent.mappings {
 		im, err := p.LoadAt(from.file.Name, from.file.Image, from.image.bias)

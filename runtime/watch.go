@@ -59,8 +59,9 @@ type WatchProbe struct {
 	// Disabled registers the probe without arming it.
 	Disabled bool
 
-	registered, enabled, active bool
-	hits, missed                uint64
+	home            *Runtime // that it is registered with
+	enabled, active bool
+	hits, missed    uint64
 }
 
 // WatchContext is what the handler of a WatchProbe is called with. The
@@ -93,7 +94,12 @@ var (
 // RegisterWatch registers a watchpoint. It returns a *RegisterError, with ENOSPC
 // where a CPU has no slot left.
 func (r *Runtime) RegisterWatch(p *WatchProbe) error {
-	if p.registered {
+	switch {
+	case p == nil:
+		return refuse(nil, 0, &ruleNil, nil)
+	case r.closed:
+		return refuseWatch(p, &ruleClosed, ErrClosed)
+	case p.home != nil:
 		return refuseWatch(p, &ruleRegistered, nil)
 	}
 	if err := r.checkWatch(p); err != nil {
@@ -105,7 +111,7 @@ func (r *Runtime) RegisterWatch(p *WatchProbe) error {
 			return err
 		}
 	}
-	p.registered, p.enabled = true, !p.Disabled
+	p.home, p.enabled = r, !p.Disabled
 	r.watches.probes = append(r.watches.probes, p)
 	return nil
 }
@@ -127,19 +133,38 @@ func (r *Runtime) checkWatch(p *WatchProbe) error {
 // UnregisterWatch takes a watchpoint away. Others that had to relinquish their
 // slots may get them back.
 func (r *Runtime) UnregisterWatch(p *WatchProbe) error {
-	if !p.registered {
+	err := r.checkOwnWatch(p)
+	if err != nil && !(r.closed && p != nil && p.home == r) {
+		return err
+	}
+	p.home, p.enabled = nil, false
+	r.watches.probes = deleteFrom(r.watches.probes, p)
+	if err != nil {
+		return err
+	}
+	return r.giveSlotsBack(p)
+}
+
+// checkOwnWatch returns why nothing can be done to a watchpoint.
+func (r *Runtime) checkOwnWatch(p *WatchProbe) error {
+	switch {
+	case p == nil:
+		return refuse(nil, 0, &ruleNil, nil)
+	case p.home != nil && p.home != r:
+		return refuseWatch(p, &ruleOther, nil)
+	case r.closed:
+		return refuseWatch(p, &ruleClosed, ErrClosed)
+	case p.home == nil:
 		return refuseWatch(p, &ruleUnregistered, nil)
 	}
-	p.registered, p.enabled = false, false
-	r.watches.probes = deleteFrom(r.watches.probes, p)
-	return r.giveSlotsBack(p)
+	return nil
 }
 
 // EnableWatch has a watchpoint that is disabled watch again. It returns a
 // *RegisterError where there is no slot left.
 func (r *Runtime) EnableWatch(p *WatchProbe) error {
-	if !p.registered {
-		return refuseWatch(p, &ruleUnregistered, nil)
+	if err := r.checkOwnWatch(p); err != nil {
+		return err
 	}
 	if p.enabled {
 		return nil
@@ -153,8 +178,8 @@ func (r *Runtime) EnableWatch(p *WatchProbe) error {
 
 // DisableWatch has it watch no longer, and frees its slots.
 func (r *Runtime) DisableWatch(p *WatchProbe) error {
-	if !p.registered {
-		return refuseWatch(p, &ruleUnregistered, nil)
+	if err := r.checkOwnWatch(p); err != nil {
+		return err
 	}
 	p.enabled = false
 	return r.giveSlotsBack(p)

@@ -1,0 +1,186 @@
+//go:build unicorn
+
+package runtime_test
+
+import (
+	"errors"
+	"testing"
+
+	"xol/guest"
+	"xol/machine"
+	"xol/runtime"
+)
+
+// TestAfterClose uses a runtime and a machine that has been closed: all that can fail
+// says so, and what was counted is still there.
+func TestAfterClose(t *testing.T) {
+	eachReturns(t, func(t *testing.T, p *program) {
+		counter := &runtime.Probe{Symbol: "tail", Counter: true}
+		handled := &runtime.Probe{Symbol: "tail", PreHandler: readArg}
+		mirror := &runtime.Jprobe{Symbol: "head", Mirror: p.function(t, "bottom")}
+		watch := &runtime.WatchProbe{Addr: bufferAddr, Len: 8, Kind: machine.WatchWrite}
+		if err := errors.Join(p.Register(counter), p.Register(handled), p.RegisterJprobe(mirror), p.RegisterWatch(watch)); err != nil {
+			t.Fatal(err)
+		}
+		returns := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "descend"})
+		for range 3 {
+			p.calls(t, 6, "tail", 2)
+			p.calls(t, descending(1), "descend", 1)
+			p.settled(t)
+		}
+		f := p.function(t, "tail")
+		if err := errors.Join(p.m.Close(), p.m.Close()); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "hits", p.Hits(counter), 3)
+		same(t, "hits", p.Hits(handled), 3)
+		same(t, "returns", returns.Returns(), 6)
+		same(t, "probes that are gone", counter.Gone() && handled.Gone() && !watch.Watching(), true)
+		same(t, "running", p.m.CPU(0).Running(), false)
+		same(t, "permissions", p.m.Perm(bufferAddr), 0)
+		same(t, "CPUs", p.m.NumCPU(), 1)
+		p.m.CPU(0).SetRunning(true)
+
+		c := p.m.CPUs[0]
+		state := p.m.File.NewState()
+		c.Save(state)
+		c.Restore(state)
+		c.SaveCore(state)
+		c.RestoreCore(state)
+		errText := p.m.ReadText(make([]byte, 1), f.Entry)
+		_, errCall := p.Call(t.Context(), 0, f, 1)
+		_, errLoad := p.Load("again", p.img)
+		_, errWord := p.m.ReadWord(bufferAddr)
+		_, errRun := c.Run(10)
+		_, errCallAndRun := c.CallAndRun(10, f)
+		_, errCopy := p.m.Copy()
+		_, errNew := runtime.New(p.m, p.m.ISA, runtime.Options{})
+		_, _, errTurns := p.m.Run(10)
+		for what, err := range map[string]error{
+			"Call": errCall, "Run": p.Run(t.Context(), 10), "Start": p.Start(0, f), "Step": p.Step(0, 1),
+			"Interrupt": p.Interrupt(0, f), "GiveUp": p.GiveUp(0), "Settle": p.Settle(),
+			"SetArmed": p.SetArmed(false), "Load": errLoad, "Unload": p.Unload(p.image), "New": errNew,
+			"Register": p.Register(&runtime.Probe{Symbol: "tail"}), "RegisterAll": p.RegisterAll([]*runtime.Probe{{Symbol: "tail"}}),
+			"Enable": p.Enable(counter), "Disable": p.Disable(counter),
+			"Unregister": p.Unregister(counter), "Unregister again": p.Unregister(counter), "UnregisterAll": p.UnregisterAll([]*runtime.Probe{handled}),
+			"RegisterReturn": p.RegisterReturn(&runtime.ReturnProbe{Symbol: "tail"}), "DisableReturn": p.DisableReturn(returns),
+			"UnregisterReturn": p.UnregisterReturn(returns), "UnregisterReturn again": p.UnregisterReturn(returns),
+			"RegisterJprobe": p.RegisterJprobe(&runtime.Jprobe{Symbol: "tail"}), "UnregisterJprobe": p.UnregisterJprobe(mirror),
+			"RegisterWatch": p.RegisterWatch(&runtime.WatchProbe{}), "UnregisterWatch": p.UnregisterWatch(watch),
+			"EnableWatch": p.EnableWatch(watch), "DisableWatch": p.DisableWatch(watch),
+			"Read": p.m.Read(make([]byte, 1), bufferAddr), "Write": p.m.Write(bufferAddr, []byte{1}), "ReadWord": errWord,
+			"Patch": p.m.Patch(f.Entry, []byte{1}), "Guard": p.m.Guard(machine.Range{Lo: bufferAddr, Hi: bufferAddr + 1}, true), "ReadText": errText,
+			"WriteWord": p.m.WriteWord(bufferAddr, 1), "Map": p.m.Map(0x1000, 1, runtime.PermRead), "Unmap": p.m.Unmap(bufferAddr, 1),
+			"Protect": p.m.Protect(bufferAddr, 1, runtime.PermRead), "OnCall": p.m.OnCall(machine.Range{}, nil),
+			"OnClose": p.m.OnClose(nil), "Watch": p.m.Watch(0, nil), "Copy": errCopy, "the machine's Run": errTurns,
+			"the CPU's Run": errRun, "the CPU's Call": c.Call(f), "CallAndRun": errCallAndRun, "SingleStep": c.SingleStep(true),
+			"the CPU's GiveUp": c.GiveUp(), "HookCode": c.HookCode([]uint64{f.Entry}, 0, nil),
+		} {
+			if !errors.Is(err, runtime.ErrClosed) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		same(t, "what was unregistered", counter.Address()+handled.Address(), 0)
+		p.SetOptimization(false)
+		p.Stats()
+		p.Probes()
+	})
+}
+
+// TestOtherRuntimeAfterClose has a probe of a closed runtime be another one's.
+func TestOtherRuntimeAfterClose(t *testing.T) {
+	first := openReturns(t, "arm64", guest.Options{}, runtime.Options{})
+	second := openReturns(t, "arm64", guest.Options{}, runtime.Options{})
+	p := &runtime.Probe{Symbol: "tail"}
+	if err := errors.Join(first.Register(p), first.m.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Unregister(p); !errors.Is(err, runtime.ErrClosed) {
+		t.Fatal(err)
+	}
+	if err := second.Register(p); err != nil {
+		t.Fatal(err)
+	}
+	second.calls(t, 6, "tail", 2)
+	same(t, "hits", second.Hits(p), 1)
+}
+
+// TestClosingInHandlers closes the machine in each kind of handler, also inside a call of
+// the guest: the run ends with that.
+func TestClosingInHandlers(t *testing.T) {
+	type closer func(c *runtime.Context)
+	closes := false
+	kinds := map[string]func(p *program, f closer) error{
+		"before": func(p *program, f closer) error {
+			return p.Register(&runtime.Probe{Symbol: "bottom", PreHandler: func(c *runtime.Context) bool { f(c); return false }})
+		},
+		"redirecting": func(p *program, f closer) error {
+			return p.Register(&runtime.Probe{Symbol: "bottom", Redirects: true, PreHandler: func(c *runtime.Context) bool { f(c); c.Regs.SetIP(1); return closes }})
+		},
+		"after": func(p *program, f closer) error {
+			return p.Register(&runtime.Probe{Symbol: "bottom", PostHandler: func(c *runtime.Context) { f(c) }})
+		},
+		"return": func(p *program, f closer) error {
+			return p.RegisterReturn(&runtime.ReturnProbe{Symbol: "bottom", Handler: func(c *runtime.ReturnContext) { f(c.Context) }})
+		},
+		"entry": func(p *program, f closer) error {
+			return p.RegisterReturn(&runtime.ReturnProbe{Symbol: "bottom", EntryHandler: func(c *runtime.ReturnContext) bool { f(c.Context); return false }})
+		},
+		"fault, in a call": func(p *program, f closer) error {
+			return p.Register(&runtime.Probe{Symbol: "bottom", PreHandler: func(c *runtime.Context) bool {
+				c.Call(runtime.Function{Entry: 0x10})
+				return false
+			}, FaultHandler: func(c *runtime.Context, _ *runtime.Fault) bool { f(c); return false }})
+		},
+	}
+	for name, register := range kinds {
+		t.Run(name, func(t *testing.T) {
+			eachReturns(t, func(t *testing.T, p *program) {
+				f, closed := p.function(t, "descend"), false
+				closes = false
+				end := func(c *runtime.Context) {
+					if !closes {
+						return
+					}
+					closed = true
+					same(t, "closing", errors.Join(p.m.Close(), p.m.Close()), nil)
+					if _, err := c.Call(f, 1); !errors.Is(err, runtime.ErrClosed) {
+						t.Errorf("a call after closing: %v", err)
+					}
+					if err := c.Read(make([]byte, 1), bufferAddr); err == nil {
+						t.Error("memory is read after closing")
+					}
+					c.Regs.SetReg(0, c.Regs.Reg(0))
+				}
+				if err := register(p, end); err != nil {
+					t.Fatal(err)
+				}
+				for range 3 {
+					p.calls(t, descending(2), "descend", 2)
+					p.settled(t)
+				}
+				closes = true
+				if _, err := p.Call(t.Context(), 0, f, 2); !errors.Is(err, runtime.ErrClosed) {
+					t.Errorf("Call returned %v", err)
+				}
+				same(t, "closed", closed, true)
+				if err := p.Run(t.Context(), 10); !errors.Is(err, runtime.ErrClosed) {
+					t.Errorf("Run returned %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestClosingWhileTracing closes the machine where it shows a transfer.
+func TestClosingWhileTracing(t *testing.T) {
+	var p *program
+	p = openReturns(t, "amd64", guest.Options{Exact: true, Trace: func(int, uint64, uint64) {
+		if p != nil {
+			p.m.Close()
+		}
+	}}, runtime.Options{})
+	if _, err := p.Call(t.Context(), 0, p.function(t, "descend"), 3); !errors.Is(err, runtime.ErrClosed) {
+		t.Errorf("Call returned %v", err)
+	}
+}
