@@ -17,6 +17,9 @@ type Place struct {
 	// Inlined says that a function of the name that was asked for is inlined
 	// here.
 	Inlined bool
+	// Named says that the place is a function's name without an offset: a probe
+	// there is one on the function's entry, which on ppc64 may be elsewhere.
+	Named bool
 }
 
 // Resolve finds the addresses in text that s means, sorted:
@@ -38,11 +41,13 @@ func (im *Image) Resolve(s string) ([]Place, error) {
 	}
 	slices.Sort(addrs)
 	addrs = slices.Compact(addrs)
+	_, offset := splitOffset(s)
+	named := !inlined && offset == 0 && im.names(s)
 	var places []Place
 	for _, addr := range addrs {
 		if im.textAt(addr) >= 0 {
 			name, base := im.Symbolize(addr)
-			places = append(places, Place{Addr: addr, Symbol: name, Offset: addr - base, Inlined: inlined})
+			places = append(places, Place{Addr: addr, Symbol: name, Offset: addr - base, Inlined: inlined, Named: named && addr == base})
 		}
 	}
 	if len(places) == 0 {
@@ -51,6 +56,15 @@ func (im *Image) Resolve(s string) ([]Place, error) {
 		return nil, e
 	}
 	return places, nil
+}
+
+// names reports whether a place names a symbol, with an offset or without.
+func (im *Image) names(s string) bool {
+	if strings.HasPrefix(s, "file:") || strings.HasPrefix(s, "0x") || strings.HasPrefix(s, "0X") {
+		return false
+	}
+	t, err := im.symbols()
+	return err == nil && len(im.offsetFrom(s, func(name string) []uint64 { return im.named(t, name) })) > 0
 }
 
 // resolve returns at least one address, or an error. The addresses of a

@@ -41,6 +41,9 @@ PLACE is symbol, symbol+0x1c, 0xffffffff81000000 (an address), file:0x1040 (an
 offset in the file, as uprobe_events takes it) or source.c:123 (with DWARF lines).
 With DWARF a function that is only inlined has a place wherever that is.
 
+The name of a function alone means its entry as Linux has it: on ppc64 with two
+entries the local one, or the site of ftrace; an address is taken as it is.
+
 Names and lines of a stripped program are taken from its debug file, beside it or
 below /usr/lib/debug; those of a stripped kernel from its own table (kallsyms).
 
@@ -156,6 +159,7 @@ type answer struct {
 	file    *analyzedFile
 	kconfig kconfig
 	result  *analyze.Result // of the function that holds the address
+	entry   uint64          // of the function, where it was asked for by name; else 0
 	verdict classify.Verdict
 	jump    optcheck.Verdict
 	forms   []*analyze.Result // the function as other CPUs may have it
@@ -187,7 +191,8 @@ func newExplanation(img *image.Image, opt *explainOptions, path, where string) (
 		if res.Err != nil {
 			return nil, res.Err
 		}
-		a := answer{file: &analyzedFile{path, an}, kconfig: opt.kconfig, result: res, verdict: an.At(res, e.addr), forms: an.Forms(res)}
+		a := answer{file: &analyzedFile{path, an}, kconfig: opt.kconfig, result: res, forms: an.Forms(res)}
+		a.judge(e.addr, places[0].Named)
 		if i, start := decode.Find(res.Insts, a.target(e.addr)); start && i < len(res.Optimize) {
 			a.jump = res.Optimize[i]
 		}
@@ -197,6 +202,19 @@ func newExplanation(img *image.Image, opt *explainOptions, path, where string) (
 		e.region, err = e.findRegion()
 	}
 	return e, err
+}
+
+// judge takes the verdict on a probe at addr; named says that it was asked for
+// by the function's name.
+func (a *answer) judge(addr uint64, named bool) {
+	if named {
+		a.entry = a.file.Entry(a.result)
+	}
+	at := cmp.Or(a.entry, addr)
+	a.verdict = a.file.At(a.result, at)
+	if a.verdict.MovedTo == 0 && at != addr {
+		a.verdict.MovedTo = at
+	}
 }
 
 // target returns where a probe asked for at addr really stands.
@@ -302,6 +320,11 @@ func (e *explanation) notes(of []note, lo, hi uint64) []string {
 func (e *explanation) instNotes(inst *decode.Inst) []string {
 	notes := append(e.notes(siteNotes[:], inst.Addr, inst.Next()), e.answers[0].bootNotes(inst)...)
 	holds := func(addr uint64) bool { return inst.Addr <= addr && addr < inst.Next() }
+	if f := &e.answers[0].result.Function; f.LocalEntry != 0 && holds(f.Addr) {
+		notes = append(notes, "global entry")
+	} else if f.LocalEntry != 0 && holds(f.Addr+f.LocalEntry) {
+		notes = append(notes, "local entry")
+	}
 	for i := range e.answers {
 		a := &e.answers[i]
 		if holds(a.verdict.MovedTo) {

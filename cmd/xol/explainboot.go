@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,6 +88,7 @@ func (a *answer) formTexts(addr uint64) []string {
 // instructions that other CPUs have there.
 func (a *answer) bootDetails(addr uint64) []detail {
 	v := &a.verdict
+	addr = cmp.Or(a.entry, addr)
 	var d []detail
 	add := func(format string, args ...any) { d = append(d, detail{fmt.Sprintf(format, args...), yellow}) }
 	if i, start := decode.Find(a.result.Insts, a.target(addr)); start && a.result.Boot(i) == analyze.BootPatched {

@@ -39,6 +39,9 @@ type (
 		Addr  address `json:"addr"`
 		Size  uint64  `json:"size"`
 		Insts int     `json:"insts"`
+		// LocalEntry is the offset of the local entry on ppc64, 0 where there is
+		// one entry.
+		LocalEntry uint64 `json:"local_entry,omitempty"`
 	}
 	instJSON struct {
 		Addr   address    `json:"addr"`
@@ -76,6 +79,7 @@ type (
 		Hazard   string    `json:"hazard"`
 		HazardIn *happens  `json:"hazard_in,omitempty"`
 		Notes    []happens `json:"notes,omitempty"`
+		Missed   bool      `json:"missed,omitempty"` // by calls that come by the local entry
 		Boot     string    `json:"boot,omitempty"`
 		Depends  string    `json:"depends,omitempty"`
 		Others   []string  `json:"others,omitempty"` // what it depends on, in words
@@ -137,7 +141,7 @@ func (e *explanation) writeJSON(w io.Writer, context int) error {
 	out := explanationJSON{
 		File: a.file.path, Arch: a.file.ISA.Name(), Kind: a.file.Image.Kind().String(),
 		Place: e.place, Addr: address(e.addr), Offset: a.file.offset(e.addr), Sym: f.Name, Off: e.addr - f.Addr, Source: e.source(),
-		Function: functionJSON{f.Name, address(f.Addr), f.Size, len(a.result.Insts)},
+		Function: functionJSON{f.Name, address(f.Addr), f.Size, len(a.result.Insts), f.LocalEntry},
 		IFunc:    a.file.ifunc(a.result),
 		Notes:    e.notes(textNotes[:], e.addr, e.addr+1),
 		Missing:  a.file.Missing.String(),
@@ -215,6 +219,7 @@ func (a *answer) bootJSON(j *answerJSON, addr uint64) {
 	if i, start := decode.Find(a.result.Insts, a.target(addr)); start {
 		j.Boot = a.result.Boot(i).String()
 	}
+	j.Missed = a.entry == 0 && a.result.MissesCalls(addr)
 	j.Depends = dependsName(a.verdict.Depends, a.jump.Depends)
 	for _, d := range a.bootDetails(addr) {
 		j.Others = append(j.Others, d.text)

@@ -289,6 +289,8 @@ func (a *answer) details(addr uint64) []detail {
 		add(dim, "%s", standsIn(a.profile(), asked))
 	}
 	switch {
+	case v.MovedTo != 0 && v.OK() && v.MovedTo == a.entry:
+		add(plain, "%s", a.entrySentence())
 	case v.MovedTo != 0 && v.OK():
 		add(plain, "the probe is put at %s instead", a.placeOf(v.MovedTo))
 	case v.MovedTo != 0:
@@ -299,6 +301,11 @@ func (a *answer) details(addr uint64) []detail {
 	}
 	if v.OK() && a.onBlacklist(addr) {
 		add(yellow, "the kernel forbids it: this is on its blacklist, or entry code")
+	}
+	if a.entry == 0 && a.result.MissesCalls(addr) {
+		f := &a.result.Function
+		add(yellow, "missed by calls from within the %s, which enter at %s; probe that, or name the function without an offset",
+			a.file.Image.Kind(), a.placeOf(f.Addr+f.LocalEntry))
 	}
 	if v.Hazard != nil {
 		add(yellow, "hazard: %s (%s)", v.Hazard.Text, v.Hazard.ID)
@@ -358,6 +365,25 @@ func listVersions(versions []classify.Version) string {
 		names = append(names, v.String())
 	}
 	return strings.Join(names, ", ")
+}
+
+// entrySentence says where a probe is put that is asked for by the function's
+// name, and why.
+func (a *answer) entrySentence() string {
+	f, at := &a.result.Function, a.placeOf(a.entry)
+	switch {
+	case a.entry != f.Addr+f.LocalEntry:
+		return "by the name, the kernel puts the probe at " + at + ", the site of ftrace at the function's entry"
+	case a.uprobes():
+		if off, ok := a.file.Image.OffsetOf(a.entry); ok {
+			at += fmt.Sprintf(" (file:%#x)", off)
+		}
+		return "judged at " + at + ", the local entry, where perf puts a probe by the name; one at +0x0 is missed by calls from within the " +
+			a.file.Image.Kind().String()
+	case mechanismOf(a.profile()) == classify.Kprobes:
+		return "by the name, the kernel puts the probe at " + at + ", the local entry, which all calls come by"
+	}
+	return "judged at " + at + ", the local entry, which all calls come by"
 }
 
 // describe names an address, with the instruction that stands there.

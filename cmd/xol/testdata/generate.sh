@@ -20,6 +20,7 @@ build() {
 build amd64.elf x86_64-linux-gnu -g "-e main" amd64.s twin.s
 build kernel.elf x86_64-linux-gnu "" "-e start_kernel -Ttext=0xffffffff81000000" kernel.s
 build sites.elf x86_64-linux-gnu "" "-e start_kernel -Ttext=0xffffffff81000000" sites.s
+build entries.elf powerpc64le-linux-gnu "" "-e start_kernel -Ttext=0xc000000000000000" entries.s
 build arm64.elf aarch64-linux-gnu "" "-e main" arm64.s
 build ppc64le.elf powerpc64le-linux-gnu "-mpower10" "-e main" ppc64.s
 build ppc64.elf powerpc64-linux-gnu "-mpower10" "-e main" ppc64.s
