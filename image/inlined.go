@@ -230,7 +230,8 @@ func (s *inlineSearch) walk(b []byte) (w *inlineWalk, err error) {
 	same := make(map[dwarf.Offset]dwarf.Offset) // a function, and the entry that names it
 	var scopes []string
 	scope := ""
-	for r := data.Reader(); ; {
+	r := data.Reader()
+	for range b { // an entry has at least a byte; the reader can stand still in damaged ones
 		e, err := r.Next()
 		if e == nil || err != nil {
 			break // the end, or damage: what was read counts

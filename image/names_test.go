@@ -3,7 +3,10 @@ package image
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -175,6 +178,46 @@ func TestInlinedOnEveryMachine(t *testing.T) {
 		}
 		if places, err := im.Resolve("copy_plain"); err != nil || places[0].Inlined {
 			t.Errorf("%s: %v, %v", machine, places, err)
+		}
+	}
+}
+
+// TestInlinedInDamagedSections changes and cuts the sections that speak of
+// inlined functions. What is found, if anything, is in text.
+func TestInlinedInDamagedSections(t *testing.T) {
+	for _, file := range []string{"inlined.5.amd64.so", "inlined.4.amd64.o", "names.ppc64.so"} {
+		im := fixture(t, file)
+		whole := debugSectionsOf(t, im)
+		inText := func(addr uint64) bool { return im.textAt(addr) >= 0 }
+		random := rand.New(rand.NewPCG(1, uint64(len(file))))
+		found := 0
+		for range 1000 {
+			damaged := maps.Clone(whole)
+			for _, name := range debugSectionNames {
+				data := slices.Clone(whole[name])
+				if len(data) == 0 || random.IntN(3) > 0 {
+					continue
+				}
+				for range 1 + random.IntN(4) {
+					data[random.IntN(len(data))] = byte(random.Uint32())
+				}
+				if random.IntN(4) == 0 {
+					data = data[:random.IntN(len(data))]
+				}
+				damaged[name] = data
+			}
+			table := newLineTable(damaged.open, im.order, inText)
+			for _, name := range []string{"ns::over", "mixed"} {
+				for _, addr := range table.inlined(name) {
+					found++
+					if !inText(addr) {
+						t.Fatalf("%s: %s at %#x", file, name, addr)
+					}
+				}
+			}
+		}
+		if found == 0 {
+			t.Errorf("%s: nothing is found in any", file)
 		}
 	}
 }
