@@ -15,8 +15,8 @@ import (
 // says so, and what was counted is still there.
 func TestAfterClose(t *testing.T) {
 	eachReturns(t, func(t *testing.T, p *program) {
-		counter := &runtime.Probe{Symbol: "tail", Counter: true}
-		handled := &runtime.Probe{Symbol: "tail", PreHandler: readArg}
+		counter := &runtime.Probe{Addr: p.entryOf(t, "tail"), Counter: true}
+		handled := &runtime.Probe{Addr: p.entryOf(t, "tail"), PreHandler: readArg}
 		mirror := &runtime.Jprobe{Symbol: "head", Mirror: p.function(t, "bottom")}
 		watch := &runtime.WatchProbe{Addr: bufferAddr, Len: 8, Kind: machine.WatchWrite}
 		if err := errors.Join(p.Register(counter), p.Register(handled), p.RegisterJprobe(mirror), p.RegisterWatch(watch)); err != nil {
@@ -112,7 +112,7 @@ func TestClosingInHandlers(t *testing.T) {
 	closes := false
 	kinds := map[string]func(p *program, f closer) error{
 		"before": func(p *program, f closer) error {
-			return p.Register(&runtime.Probe{Symbol: "bottom", PreHandler: func(c *runtime.Context) bool { f(c); return false }})
+			return p.Register(&runtime.Probe{Addr: p.entryOf(t, "bottom"), PreHandler: func(c *runtime.Context) bool { f(c); return false }})
 		},
 		"redirecting": func(p *program, f closer) error {
 			return p.Register(&runtime.Probe{Symbol: "bottom", Redirects: true, PreHandler: func(c *runtime.Context) bool { f(c); c.Regs.SetIP(1); return closes }})

@@ -241,7 +241,7 @@ func (r *Runtime) handleFault(cpu int, s *site, f *Fault) bool {
 
 // ask calls the fault handler of a probe, where it has one.
 func (r *Runtime) ask(cpu int, p *Probe, f *Fault) bool {
-	c := Context{Probe: p, CPU: cpu, r: r, Regs: Regs{r: r, number: cpu, cpu: r.m.CPU(cpu), ip: f.Addr}}
+	c := Context{Probe: p, CPU: cpu, r: r, Regs: Regs{r: r, number: cpu, cpu: r.m.CPU(cpu), ip: f.Addr, fixed: true}}
 	return c.handle(f)
 }
 

@@ -175,7 +175,7 @@ func TestGivingUpAmongCPUs(t *testing.T) {
 		returned := uint64(0)
 		rp := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "descend", MaxActive: 100, Handler: func(*runtime.ReturnContext) { returned++ }})
 		for _, name := range []string{"bottom", "even", "odd", "tail"} {
-			if err := p.Register(&runtime.Probe{Symbol: name, PreHandler: readArg}); err != nil {
+			if err := p.Register(&runtime.Probe{Addr: p.entryOf(t, name), PreHandler: readArg}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -259,7 +259,7 @@ func TestHandlersStartOtherCPUs(t *testing.T) {
 	eachWay(t, func(t *testing.T, isa string, way *mode) {
 		p := openReturns(t, isa, guest.Options{CPUs: 2}, way.opt)
 		f, left := p.function(t, "descend"), 5
-		err := p.Register(&runtime.Probe{Symbol: "bottom", PreHandler: func(c *runtime.Context) bool {
+		err := p.Register(&runtime.Probe{Addr: p.entryOf(t, "bottom"), PreHandler: func(c *runtime.Context) bool {
 			if left--; left > 0 {
 				same(t, "starting another CPU", errors.Join(p.Start(1-c.CPU, f, 9), p.GiveUp(1-c.CPU), p.Start(1-c.CPU, f, uint64(left))), nil)
 			}
@@ -341,7 +341,7 @@ func TestPanicsCount(t *testing.T) {
 		bad := -1
 		probes := make([]*runtime.Probe, 4)
 		for i := range probes {
-			probes[i] = &runtime.Probe{Symbol: "bottom", Counter: i == 3, PreHandler: func(*runtime.Context) bool {
+			probes[i] = &runtime.Probe{Addr: p.entryOf(t, "bottom"), Counter: i == 3, PreHandler: func(*runtime.Context) bool {
 				if i == bad {
 					panic("no")
 				}

@@ -378,7 +378,7 @@ func (r *Runtime) jumpHit(cpu int, s *site, frame uint64) error {
 	r.cpus[cpu].current = hit{HitActive, s}
 	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: HitActive, Jump: true})
 	c := r.context(cpu, frame, s.addr)
-	c.jumped = true
+	c.jumped, c.Regs.fixed = true, true
 	r.runPre(c, s)
 	r.leave(cpu)
 	return r.failed

@@ -125,6 +125,7 @@ type Regs struct {
 	frame  uint64 // address; 0: in the CPU
 	ip     uint64
 	moved  bool // the instruction pointer was set
+	fixed  bool // it cannot be
 }
 
 // Get returns a register by its name: rax, x0, r3, nip. The instruction pointer
@@ -137,30 +138,33 @@ func (g *Regs) Get(name string) (value uint64, ok bool) {
 	return g.get(i), true
 }
 
-// Set sets a register by its name; it reports whether there is one.
+// Set sets a register by its name. It reports false, and does nothing, where there is
+// none, and where it cannot be set: the stack pointer in an optimized probe, which the
+// detour buffer does not restore, and the instruction pointer where SetIP has no effect.
 func (g *Regs) Set(name string, value uint64) bool {
 	i := g.r.file.Index(name)
-	if i < 0 {
-		return false
-	}
-	g.set(i, value)
-	return true
+	return i >= 0 && g.set(i, value)
 }
 
 // Reg returns a register by its index in the ISA's File, and SetReg sets it: Regs
 // are machine.Registers.
 func (g *Regs) Reg(i int) uint64 { return g.get(i) }
 
-// SetReg sets a register by its index.
+// SetReg sets a register by its index, where it can be set (see Set).
 func (g *Regs) SetReg(i int, v uint64) { g.set(i, v) }
 
 // IP returns the instruction pointer: the probed address, whatever the ISA's
 // breakpoint exception leaves there, or what SetIP set.
 func (g *Regs) IP() uint64 { return g.ip }
 
-// SetIP sets it. It has an effect only where a PreHandler returns true, and
-// none in an optimized probe.
-func (g *Regs) SetIP(addr uint64) { g.ip, g.moved = addr, true }
+// SetIP sets it. It has an effect only where a PreHandler returns true, or in a
+// PostHandler, and none in an optimized probe and in the handlers of faults and return
+// probes.
+func (g *Regs) SetIP(addr uint64) {
+	if !g.fixed {
+		g.ip, g.moved = addr, true
+	}
+}
 
 // SP returns the stack pointer.
 func (g *Regs) SP() uint64 { return g.get(g.r.file.SP) }
@@ -174,13 +178,12 @@ func (g *Regs) Arg(n int) (value uint64, ok bool) {
 	return g.get(g.r.convention.Args[n]), true
 }
 
-// SetArg sets it.
+// SetArg sets it, and reports whether it can be set.
 func (g *Regs) SetArg(n int, value uint64) bool {
 	if n < 0 || n >= len(g.r.convention.Args) {
 		return false
 	}
-	g.set(g.r.convention.Args[n], value)
-	return true
+	return g.set(g.r.convention.Args[n], value)
 }
 
 // ReturnValue returns the register of the result.
@@ -211,18 +214,18 @@ func (g *Regs) get(i int) uint64 {
 	return v
 }
 
-func (g *Regs) set(i int, v uint64) {
+// set reports whether the register can be set.
+func (g *Regs) set(i int, v uint64) bool {
 	if i == g.r.file.PC {
 		g.SetIP(v)
-		return
+		return !g.fixed
 	}
-	if g.frame == 0 {
+	f := g.r.field(i)
+	if g.frame == 0 || f == nil {
 		g.cpu.SetReg(i, v)
-	} else if f := g.r.field(i); f == nil {
-		g.cpu.SetReg(i, v)
-	} else if f.Restored {
-		_ = g.r.m.WriteWord(g.frame+uint64(f.Offset), v)
+		return true
 	}
+	return f.Restored && g.r.m.WriteWord(g.frame+uint64(f.Offset), v) == nil
 }
 
 // field returns the field of the detour buffer's frame that holds a register;

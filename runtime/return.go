@@ -220,8 +220,10 @@ func (r *Runtime) called(p *ReturnProbe, c *Context) {
 // skips asks the EntryHandler whether a call is left alone. One that panics has the
 // call missed.
 func (r *Runtime) skips(c *Context, in *instance, to uint64) (skip bool) {
-	answered := false
+	answered, fixed := false, c.Regs.fixed
+	c.Regs.fixed = true
 	defer func() {
+		c.Regs.fixed = fixed
 		if !answered {
 			in.probe.missed++
 			in.recycle()
@@ -273,7 +275,7 @@ func (r *Runtime) endCalls(c *Context, sp, further uint64) {
 	}
 	to += further
 	c.Regs.setReturnAddress(sp, to)
-	c.Regs.ip = to
+	c.Regs.ip, c.Regs.fixed = to, true
 	r.runReturns(c, t, sp, to)
 }
 

@@ -125,8 +125,47 @@ type Runtime struct {
 	scratch   []byte
 }
 
-// New returns a runtime without probes.
+// OptionError says which of the Options a runtime cannot have.
+type OptionError struct {
+	Option string
+	Reason string
+	Err    error // the cause, where there is one
+}
+
+func (e *OptionError) Error() string {
+	text := "runtime: Options." + e.Option + ": " + e.Reason
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap gives the cause.
+func (e *OptionError) Unwrap() error { return e.Err }
+
+// check returns an *OptionError for what the machine cannot do.
+func (o *Options) check(m Machine) error {
+	switch {
+	case o.Pass < 0:
+		return &OptionError{Option: "Pass", Reason: "there is at least one instruction between two passes; 0 stands for 10,000"}
+	case int(o.Stepping) >= len(steppingNames):
+		return &OptionError{Option: "Stepping", Reason: "neither StepBreakpoint nor StepTrap"}
+	case o.Stepping == StepTrap && m.NumCPU() > 0:
+		c := m.CPU(0)
+		if err := c.SingleStep(true); err != nil {
+			return &OptionError{Option: "Stepping", Reason: "the machine cannot single-step: use StepBreakpoint", Err: err}
+		}
+		return c.SingleStep(false)
+	}
+	return nil
+}
+
+// New returns a runtime without probes. It returns an *OptionError for options that the
+// machine cannot have.
 func New(m Machine, isa arch.ISA, opt Options) (*Runtime, error) {
+	if err := opt.check(m); err != nil {
+		return nil, err
+	}
 	if opt.Pass == 0 {
 		opt.Pass = defaultPass
 	}

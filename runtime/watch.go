@@ -331,9 +331,9 @@ func (r *Runtime) report(cpu int, hits []Watched, ip uint64, movable bool) {
 		if p.Handler == nil {
 			continue
 		}
-		c := WatchContext{Probe: p, CPU: cpu, Watched: hit, Regs: Regs{r: r, number: cpu, cpu: regs, ip: ip}}
+		c := WatchContext{Probe: p, CPU: cpu, Watched: hit, Regs: Regs{r: r, number: cpu, cpu: regs, ip: ip, fixed: !movable}}
 		p.Handler(&c)
-		if c.Regs.moved && movable {
+		if c.Regs.moved {
 			regs.SetReg(r.file.PC, c.Regs.ip)
 		}
 	}
