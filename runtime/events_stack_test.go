@@ -27,6 +27,9 @@ var stackWays = []struct {
 	shown bool
 }{
 	{name: "optimized", result: plainResult},
+	{name: "optimized in a kernel", result: plainResult, opt: runtime.Options{Kernel: true}},
+	{name: "counted in a kernel", result: plainResult, opt: runtime.Options{Kernel: true},
+		probe: func() *runtime.Probe { return &runtime.Probe{Counter: true} }},
 	{name: "counted", result: plainResult, probe: func() *runtime.Probe { return &runtime.Probe{Counter: true} }},
 	{name: "returning", result: plainResult, returns: true},
 	{name: "entered", function: "entered", result: 7 + 5, shown: true, opt: runtime.Options{EntryProbes: true}},

@@ -23,6 +23,7 @@ import (
 type eventCase struct {
 	function string
 	args     [3]uint64
+	room     uint64   // on the stack, in bytes, above the page below
 	absent   []uint64 // pages that are not there, or not accessible, until they are asked for
 	// events are those that the program has without probes, by ISA; missing says why
 	// the others have no such instruction.
@@ -92,6 +93,12 @@ var eventCases = []eventCase{
 		missing: "calls do not access memory"},
 	{function: "throughstack", args: [3]uint64{7, 5, data}, absent: []uint64{eventData, belowStack},
 		events: on("amd64", readFault+", "+writeFault), missing: "calls do not access memory"},
+
+	{function: "throughstack", args: [3]uint64{7, 5, data}, room: 64, absent: []uint64{eventData, belowStack},
+		events: on("amd64", readFault), missing: "calls do not access memory"},
+	{function: "indirect", args: [3]uint64{7, 5, data}, room: 64, absent: []uint64{eventData, belowStack},
+		events: power(readFault, "amd64", readFault), missing: "calls do not access memory"},
+	{function: "call", args: [3]uint64{7, 5}, room: 64, absent: []uint64{belowStack}, events: all("")},
 
 	{function: "jump", args: [3]uint64{eventCode, 5}, absent: []uint64{eventCode}, events: all(fetchFault)},
 	{function: "crossing", args: [3]uint64{7, 5}, events: on("amd64", fetchFault),
@@ -258,7 +265,7 @@ func (h *eventHost) run(t *testing.T) (uint64, error) {
 	c := h.m.CPU(0)
 	c.Restore(h.start)
 	aligned := uint64(eventStack) + (16-k.Skew)%16
-	c.SetReg(file.SP, aligned+k.Skew+k.RedZone+k.Frame)
+	c.SetReg(file.SP, aligned+k.Skew+k.RedZone+k.Frame+h.one.room)
 	f, err := h.p.Function(h.one.function)
 	if err != nil {
 		return 0, err
@@ -485,7 +492,7 @@ func (h *eventHost) sameEvents(t *testing.T, round int, want []seenEvent) {
 	}
 }
 
-const eventRounds = 4
+const eventRounds = 3
 
 // probed runs the function several times with probes, and checks that each instruction
 // is a hit.
