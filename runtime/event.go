@@ -124,9 +124,6 @@ func (r *Runtime) resume(cpu int) error {
 	if err := r.finish(cpu); err != nil {
 		return err
 	}
-	if r.isa.JumpLen() > r.isa.Align() {
-		r.uncover(regs.Reg(r.file.PC)) // the host may have set it
-	}
 	w := c.waiting
 	if w.site == nil {
 		return nil
