@@ -134,7 +134,7 @@ func (r *Runtime) breakpoint(cpu int, s *site) error {
 	context := r.context(cpu, 0, s.addr)
 	redirected := r.runPre(context, s)
 	if r.failed != nil {
-		r.leave(cpu)
+		c.current = hit{}
 		return r.failed
 	}
 	if redirected {
