@@ -1,6 +1,6 @@
 # make run    build what is missing, analyze a program of this machine and
 #             explain one address of it
-# make test   every test
+# make test   every test, or those that PKGS and TESTFLAGS choose
 # make build  bin/xol
 # make lint   gofmt, go vet, staticcheck
 # make race   every test under the race detector (needs a C compiler)
@@ -15,6 +15,7 @@
 GO       ?= go
 FUZZTIME ?= 60s
 BENCH    ?= .
+PKGS     ?= ./...
 SEEDS    ?= 100
 DAMAGE   ?= 1
 
@@ -41,7 +42,7 @@ build: | toolchain
 	$(GO) build -tags "$(TAGS)" -o bin/xol ./cmd/xol
 
 test: | toolchain
-	$(GO) test -tags "$(TAGS)" ./...
+	$(GO) test -tags "$(TAGS)" $(TESTFLAGS) $(PKGS)
 
 race: | toolchain
 	CGO_ENABLED=1 $(GO) test -race -tags "$(TAGS)" ./...

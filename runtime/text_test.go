@@ -27,7 +27,6 @@ type rewriting struct {
 	third   uint64    // its offset
 	shift   uint      // of a number in the word that holds it; the word of 0 is
 	zero    uint32
-	junk    uint32 // what is no instruction, in the place of a number's word
 }
 
 var rewritings = map[string]rewriting{
