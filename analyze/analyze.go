@@ -35,6 +35,9 @@ type Options struct {
 	// Armed are the addresses of other probes, which a jump must not
 	// overwrite.
 	Armed []uint64
+	// AsFile judges the text of a kernel or module as the file has it, not as it is
+	// after booting: for who knows what stands in memory.
+	AsFile bool
 }
 
 // ProfileError says that an ISA has no profile of that name.
@@ -124,10 +127,13 @@ func New(img *image.Image, opt Options) (*Analysis, error) {
 		marks, err = img.Marks()
 		return err
 	})
-	g.Go(func() (err error) {
-		a.boot, err = readBootText(img, isa)
-		return err
-	})
+	a.boot = new(bootText)
+	if !opt.AsFile {
+		g.Go(func() (err error) {
+			a.boot, err = readBootText(img, isa)
+			return err
+		})
+	}
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}

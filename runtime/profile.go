@@ -54,7 +54,7 @@ func (r *Runtime) loadRules(im *Image, img *image.Image) (err error) {
 	case r.opt.Uprobes:
 		im.rules, _ = r.isa.Profile(name, r.kernelOptions())
 	case name != "" && name != classify.ISA:
-		opt := analyze.Options{Profile: name, Kernel: r.opt.ProfileOptions, Optimize: true}
+		opt := analyze.Options{Profile: name, Kernel: r.opt.ProfileOptions, Optimize: true, AsFile: true}
 		im.kernel = new(kernelRules)
 		im.kernel.analysis, err = analyze.New(img, opt)
 	}

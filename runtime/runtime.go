@@ -223,7 +223,7 @@ func (r *Runtime) LoadAt(name string, img *image.Image, bias uint64) (*Image, er
 	if r.closed {
 		return nil, ErrClosed
 	}
-	a, err := analyze.New(img, analyze.Options{Profile: classify.ISA, Optimize: true})
+	a, err := analyze.New(img, analyze.Options{Profile: classify.ISA, Optimize: true, AsFile: true})
 	if err != nil {
 		return nil, err
 	}

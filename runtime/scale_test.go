@@ -100,7 +100,7 @@ func unpackKernel(t testing.TB) *bytes.Reader {
 // probe each, all at the same time, those of kernelCalls first.
 func (p *program) optimizable(t testing.TB, n int) (addrs []uint64) {
 	t.Helper()
-	a, err := analyze.New(p.img, analyze.Options{Profile: classify.ISA, Optimize: true})
+	a, err := analyze.New(p.img, analyze.Options{Profile: classify.ISA, Optimize: true, AsFile: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -218,10 +218,13 @@ func (s *shop) run(t *testing.T, command string) (stdout, stderr string, status 
 	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	cmd := exec.CommandContext(ctx, "bash", "-c", "set -o pipefail; fpath=(. .); "+command)
-	if cmd.Dir = s.dir; strings.HasPrefix(command, "make ") {
+	cmd.Env = append(os.Environ(), "PATH="+s.path)
+	if strings.HasPrefix(command, "make ") {
 		cmd.Dir = filepath.Join("..", "..")
+	} else {
+		cmd.Dir = s.dir
+		cmd.Env = append(cmd.Env, "HOME="+s.dir)
 	}
-	cmd.Env = append(os.Environ(), "PATH="+s.path, "HOME="+s.dir)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
