@@ -81,6 +81,21 @@ func each(addr, size uint64, f func(addr, size uint64) error) error {
 	return nil
 }
 
+// eachPage calls f with the pages of [addr, addr+size), and with the parts of the range
+// in them.
+func (m *Machine) eachPage(addr, size uint64, f func(p *page, addr, size uint64) error) error {
+	if err := m.usable(); err != nil {
+		return err
+	}
+	return each(addr, size, func(at, n uint64) error {
+		p := m.memory.at(at)
+		if p == nil {
+			return unmapped(at)
+		}
+		return f(p, at, n)
+	})
+}
+
 // Map gives the guest zeroed memory at [addr, addr+size), which is widened to
 // whole pages.
 func (m *Machine) Map(addr, size uint64, perm runtime.Perm) error {
@@ -200,14 +215,7 @@ func (m *Machine) forget(addr, size uint64) error {
 
 // Read copies memory at addr into dst.
 func (m *Machine) Read(dst []byte, addr uint64) error {
-	if err := m.usable(); err != nil {
-		return err
-	}
-	return each(addr, uint64(len(dst)), func(at, size uint64) error {
-		p := m.memory.at(at)
-		if p == nil {
-			return unmapped(at)
-		}
+	return m.eachPage(addr, uint64(len(dst)), func(p *page, at, size uint64) error {
 		dst = dst[copy(dst[:size], p.mem[at&pageMask:]):]
 		return nil
 	})
@@ -216,14 +224,7 @@ func (m *Machine) Read(dst []byte, addr uint64) error {
 // Write copies src into memory at addr. Code that changes is changed for every
 // CPU, from the next instruction on.
 func (m *Machine) Write(addr uint64, src []byte) error {
-	if err := m.usable(); err != nil {
-		return err
-	}
-	return each(addr, uint64(len(src)), func(at, size uint64) error {
-		p := m.memory.at(at)
-		if p == nil {
-			return unmapped(at)
-		}
+	return m.eachPage(addr, uint64(len(src)), func(p *page, at, size uint64) error {
 		src = src[copy(p.mem[at&pageMask:], src[:size]):]
 		return m.changed(p, at, size)
 	})

@@ -191,14 +191,7 @@ func (m *Machine) relocateText(page uint64, f func() error) error {
 // reads there stays what it is. What it stores there is not executed, until it is
 // patched over what is patched.
 func (m *Machine) Patch(addr uint64, code []byte) error {
-	if err := m.usable(); err != nil {
-		return err
-	}
-	return each(addr, uint64(len(code)), func(at, size uint64) error {
-		p := m.memory.at(at)
-		if p == nil {
-			return unmapped(at)
-		}
+	return m.eachPage(addr, uint64(len(code)), func(p *page, at, size uint64) error {
 		if p.text == nil {
 			if err := m.relocateText(at&^pageMask, func() error { return m.split(p) }); err != nil {
 				return err
@@ -216,14 +209,7 @@ func (m *Machine) Patch(addr uint64, code []byte) error {
 
 // ReadText copies what CPUs execute at addr into dst: memory, with what is patched.
 func (m *Machine) ReadText(dst []byte, addr uint64) error {
-	if err := m.usable(); err != nil {
-		return err
-	}
-	return each(addr, uint64(len(dst)), func(at, size uint64) error {
-		p := m.memory.at(at)
-		if p == nil {
-			return unmapped(at)
-		}
+	return m.eachPage(addr, uint64(len(dst)), func(p *page, at, size uint64) error {
 		offset := at & pageMask
 		copy(dst[:size], p.mem[offset:])
 		for i := range size {
