@@ -90,7 +90,7 @@ type ISA interface {
 	// otherwise than without.
 	FixStep(inst *decode.Inst, r machine.Registers, m machine.Memory) error
 	// FixEvent repairs what inst, which called the system or raised another event
-	// behind itself, put into registers of the address of its copy. It is called
+	// after itself, put into registers of the address of its copy. It is called
 	// with the original.
 	FixEvent(inst *decode.Inst, r machine.Registers)
 	// FormsPointer returns the address that instruction i of f leaves in a

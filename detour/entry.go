@@ -31,7 +31,7 @@ type EntryBuilder interface {
 	// address that the callback leaves is the function's.
 	EntryStub(at, callback uint64, kernel bool) []byte
 	// LeaveEntry has a CPU with the registers r, at the start of a stub, be where it
-	// was called, and returns the address behind the site. Nothing has changed
+	// was called, and returns the address after the site. Nothing has changed
 	// where there is an error: the stack cannot be read.
 	LeaveEntry(r machine.Registers, m machine.Memory) (next uint64, err error)
 }

@@ -127,7 +127,7 @@ func amd64Trapped(c *CPU) uint64 {
 	return pc - 1
 }
 
-// amd64Syscall keeps the address behind syscall, and the flags [SDM vol. 2, SYSCALL].
+// amd64Syscall keeps the address after syscall, and the flags [SDM vol. 2, SYSCALL].
 func amd64Syscall(c *CPU) {
 	c.SetReg(amd64.RCX, c.PC())
 	c.SetReg(amd64.R11, c.Reg(amd64.RFLAGS))

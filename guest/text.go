@@ -222,7 +222,7 @@ func (m *Machine) ReadText(dst []byte, addr uint64) error {
 	})
 }
 
-// OnStore has f called behind every store to what is guarded (see runtime.Machine).
+// OnStore has f called after every store to what is guarded (see runtime.Machine).
 func (m *Machine) OnStore(f func(changed machine.Range) error) { m.onStore = f }
 
 // Guard has stores to addresses shown to what OnStore has set, or no longer (see

@@ -28,7 +28,7 @@ type watch struct {
 	open   bool // the pages are not kept from the engine at the moment
 	unfinished
 	hits  []runtime.Watched
-	saved []byte // the engine's context in front of an instruction
+	saved []byte // the engine's context before an instruction
 }
 
 // unfinished is what the last EventWatch has left to do.

@@ -36,7 +36,7 @@ func (b *fileBound) check(start []byte) (int64, error) {
 		b.size = size
 	}
 	if int64(len(start)) > b.size && isELF(start) && !b.sections {
-		b.sections = true // sections may stand behind their headers
+		b.sections = true // sections may stand after their headers
 		b.size = max(b.size, withTail(sectionsEnd(start)))
 	}
 	if int64(len(start)) > b.size {

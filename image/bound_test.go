@@ -100,7 +100,7 @@ func TestUnpackBounded(t *testing.T) {
 	}
 }
 
-// TestUnpackTails takes what may stand behind what headers speak of.
+// TestUnpackTails takes what may stand after what headers speak of.
 func TestUnpackTails(t *testing.T) {
 	const far = 5 << 20
 	order := binary.AppendByteOrder(binary.LittleEndian)

@@ -20,7 +20,7 @@ func isMangled(name string) bool {
 
 // demangleName returns a C++ or Rust name as it was written, with the types of
 // parameters but without those of results. What linkers and objdump add to a
-// name behind an @ is kept. Any other name comes back as it is, and so does one
+// name after an @ is kept. Any other name comes back as it is, and so does one
 // that is longer than any compiler makes.
 func demangleName(name string) string {
 	name, suffix := splitAt(name)

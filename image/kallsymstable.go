@@ -367,7 +367,7 @@ func (k *kallsyms) symbols() []mapSymbol {
 		name := all[start:ends[i]]
 		start = ends[i]
 		if len(name) < 2 {
-			name = "?" // a type without a name: nobody can ask for it
+			name = "?" // a type without a name: no one can ask for it
 		}
 		v, absolute := k.address(i)
 		syms[i] = mapSymbol{Name: name[1:], Addr: v, Type: name[0]}

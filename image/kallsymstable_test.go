@@ -61,7 +61,7 @@ func (w *kallsymsWriter) mark(v int) {
 	}
 }
 
-// write returns a table that stands at addr, behind other data, and where in
+// write returns a table that stands at addr, after other data, and where in
 // it the relative base is; -1 where there is none. Absolute symbols are those
 // of type A.
 func (w *kallsymsWriter) write(syms []mapSymbol, addr, base uint64) (table []byte, baseAt int) {

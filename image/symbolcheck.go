@@ -290,7 +290,7 @@ const (
 )
 
 // checkEntries finds out whether symbols of functions stand where code starts:
-// behind padding, or behind what does not go on.
+// after padding, or after what does not go on.
 func (im *Image) checkEntries(syms []mapSymbol, shift uint64) error {
 	var entries []uint64
 	for i := range syms {

@@ -110,7 +110,7 @@ func (r *Runtime) Result(cpu int) uint64 {
 
 // Call calls f on a CPU, with all that happens to it, while the others wait,
 // and returns the result. Its errors are those of Run. Where its context ends, the
-// call is given up; behind an event that Call has no answer to, Run goes on with it.
+// call is given up; after an event that Call has no answer to, Run goes on with it.
 func (r *Runtime) Call(ctx context.Context, cpu int, f Function, args ...uint64) (uint64, error) {
 	const budget = 1 << 40
 	if err := r.mayUse(cpu); err != nil {
@@ -160,7 +160,7 @@ func (r *Runtime) abandon() {
 }
 
 // finish goes on with what a handler that panicked has left: the instruction of its hit,
-// and the exception behind it.
+// and the exception after it.
 func (r *Runtime) finish(cpu int) error {
 	c := &r.cpus[cpu]
 	if c.panicked {

@@ -102,7 +102,7 @@ func (p *Probe) place() string {
 
 // FaultError says that a program, or a handler, accessed memory that is not
 // there or not for that, and that nothing handled it. The CPU's registers are
-// those in front of the instruction, and it can go on; see Run.
+// those before the instruction, and it can go on; see Run.
 type FaultError struct {
 	CPU int
 	Fault

@@ -35,13 +35,13 @@ func (r *Runtime) placeOf(pc uint64) (p copyPlace, ok bool) {
 	return p, r.isa.Decode(&p.inst, s.original[at-s.addr:], at) == nil
 }
 
-// calls reports whether an instruction raises an event on purpose, behind itself.
+// calls reports whether an instruction raises an event on purpose, after itself.
 func calls(inst *decode.Inst) bool {
 	return inst.Flow == decode.FlowSyscall || inst.Flow == decode.FlowTrap || inst.Flow == decode.FlowHalt
 }
 
 // original returns the address in the program that stands for pc when the CPU has an
-// event there: that of the instruction, or behind it.
+// event there: that of the instruction, or after it.
 func (p *copyPlace) original(pc uint64, kind EventKind) uint64 {
 	if pc >= p.start+uint64(p.inst.Len) && (calls(&p.inst) || kind == EventStep) {
 		return p.inst.Next()
@@ -53,7 +53,7 @@ func (p *copyPlace) original(pc uint64, kind EventKind) uint64 {
 // was told of.
 type waiting struct {
 	site   *site // nil: nothing
-	behind bool  // only handlers behind the instruction
+	behind bool  // only handlers after the instruction
 	stack  uint64
 }
 
@@ -109,9 +109,9 @@ func (r *Runtime) uncover(addr uint64) {
 	}
 }
 
-// resume goes on with what an event has left of a CPU's hit. The handlers in front of
+// resume goes on with what an event has left of a CPU's hit. The handlers before
 // the instruction have run; the instruction is executed without them if the CPU is
-// still there. Those behind it run when the host, which answers the event, has left
+// still there. Those after it run when the host, which answers the event, has left
 // the CPU there.
 func (r *Runtime) resume(cpu int) error {
 	if err := r.takeUp(cpu); err != nil {

@@ -22,7 +22,7 @@ var stackWays = []struct {
 	opt      runtime.Options
 	probe    func() *runtime.Probe
 	returns  bool // a return probe instead
-	// shown says that the host sees where the stack goes amid the code: there is no
+	// shown says that the host sees where the stack goes in the middle of the code: there is no
 	// way back from it.
 	shown bool
 }{
@@ -62,9 +62,9 @@ func TestStackOfDetourBuffers(t *testing.T) {
 	})
 }
 
-// TestStackGoesAmidDetourBuffers takes the stack away in front of every instruction of
+// TestStackGoesInsideDetourBuffers takes the stack away before every instruction of
 // detour buffers, and puts it back where it is asked for.
-func TestStackGoesAmidDetourBuffers(t *testing.T) {
+func TestStackGoesInsideDetourBuffers(t *testing.T) {
 	eachStackWay(t, true, func(t *testing.T, h *eventHost, check func()) {
 		for steps, running := 1, true; running; steps++ {
 			h.startAt(t, eventStack+160)

@@ -99,7 +99,7 @@ func (r *Runtime) entryFault(cpu int, ev Event) (done bool, err error) {
 }
 
 // leaveEntry has a CPU that is in what the stub of patchable entries saves be where it
-// was called, and returns the address behind that; 0 where it is in no stub, or has got
+// was called, and returns the address after that; 0 where it is in no stub, or has got
 // further.
 func (r *Runtime) leaveEntry(cpu int, pc uint64) (next uint64, err error) {
 	i := slices.IndexFunc(r.images, func(im *Image) bool { return im.entries.stub.holds(pc) })
@@ -161,7 +161,7 @@ func (r *Runtime) unwind(cpu int, start, end uint64) error {
 	return r.isa.Unwind(code, r.m.CPU(cpu), r.m)
 }
 
-// rewind brings a CPU that is amid the copy of an instruction back to its start, with
+// rewind brings a CPU that is in the middle of the copy of an instruction back to its start, with
 // the registers that it had there: those that are left, where the stack on which the
 // copy has saved others has gone.
 func (r *Runtime) rewind(cpu int, p *copyPlace) {

@@ -10,7 +10,7 @@ import (
 )
 
 // A jump that replaces several instructions must not be landed in. The evidence says
-// that nobody does; what it cannot foresee traps: the jump's displacement, which is where
+// that nothing does; what it cannot foresee traps: the jump's displacement, which is where
 // the buffer stands, is chosen so that its bytes are traps where instructions start.
 
 // startsInside returns the offsets of the instructions of a region that start inside the

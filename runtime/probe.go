@@ -65,7 +65,7 @@ type Context struct {
 	r      *Runtime
 	jumped bool // the hit came through a jump
 	called bool // a return probe has the call return to the trampoline
-	asked  bool // the FaultHandler is running: its own faults are nobody's
+	asked  bool // the FaultHandler is running: its own faults are no one's
 }
 
 // Call calls a function of the guest on the handler's CPU and returns its

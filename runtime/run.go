@@ -35,7 +35,7 @@ func (r *Runtime) Memory() machine.Memory { return r.m }
 // address and the registers are those of the program. The caller may answer the event,
 // by memory, registers or another program counter, and call Run again. A probed
 // instruction is then executed, or taken for executed where the program counter is
-// behind it: PreHandlers have run, once for each executed instruction, and
+// after it: PreHandlers have run, once for each executed instruction, and
 // PostHandlers run when it has been. If the CPU goes elsewhere, as to the handler of a
 // signal, and comes back later, the instruction is hit anew, as in Linux.
 func (r *Runtime) Run(ctx context.Context, budget int) error {

@@ -65,7 +65,7 @@ type jumpState struct {
 // buffer is a detour buffer.
 type buffer struct {
 	piece
-	entry uint64 // where the jump leads: the piece's address, or a few bytes behind it
+	entry uint64 // where the jump leads: the piece's address, or a few bytes after it
 	moved uint64 // address of the moved instructions
 	steps []movedStep
 }

@@ -258,7 +258,7 @@ type kernelWalk struct {
 	decoder *kernelDecoder
 	code    []byte
 	start   uint64 // offset of the instruction decoded last, or of what cannot be decoded
-	next    uint64 // offset behind it
+	next    uint64 // offset after it
 	lost    bool   // what stands at start cannot be decoded
 	insn    kernelInsn
 	buf     [kernelWindow]byte

@@ -10,8 +10,8 @@ import (
 	"xol/machine"
 )
 
-// TestTraps has a CPU execute each trap in front of every byte: it does, and stays where
-// it is, or behind int3.
+// TestTraps has a CPU execute each trap before every byte: it does, and stays where
+// it is, or after int3.
 func TestTraps(t *testing.T) {
 	const at = 0x401000
 	file := amd64.Registers()

@@ -54,7 +54,7 @@ func followStack(s *detour.Stack, inst *decode.Inst, frame *int64) {
 	}
 }
 
-// FixEvent repairs what an instruction that has raised an event behind itself put
+// FixEvent repairs what an instruction that has raised an event after itself put
 // into registers that tell of its copy: syscall's rcx, and r11 where it was
 // single-stepped [SDM vol. 2, SYSCALL].
 func (ISA) FixEvent(inst *decode.Inst, r machine.Registers) {

@@ -63,6 +63,6 @@ func followStack(s *detour.Stack, w uint32) {
 	}
 }
 
-// FixEvent repairs what an instruction that has raised an event behind itself put
+// FixEvent repairs what an instruction that has raised an event after itself put
 // into registers of its own address: on arm64 there is nothing.
 func (ISA) FixEvent(*decode.Inst, machine.Registers) {}
