@@ -284,6 +284,32 @@ func (p *program) siteTexts(t *testing.T, sites []uint64) string {
 	return b.String()
 }
 
+// TestEntryProbesMiss has a handler call a function that has a probe at its entry, too:
+// the hit is missed, as one by a breakpoint would be.
+func TestEntryProbesMiss(t *testing.T) {
+	eachEntryProgram(t, func(t *testing.T, isa, path string) {
+		p := openFile(t, isa, path, guest.Options{}, runtime.Options{EntryProbes: true})
+		number, length := p.function(t, "number"), p.function(t, "length")
+		inner := &runtime.Probe{Addr: length.Entry}
+		outer := &runtime.Probe{Addr: number.Entry, PreHandler: func(c *runtime.Context) bool {
+			n, err := c.Call(length, bufferAddr)
+			same(t, "the error of a call", err, nil)
+			same(t, "the result of a call", n, 5)
+			return false
+		}}
+		if err := errors.Join(p.Register(inner), p.Register(outer), p.m.Write(bufferAddr, []byte("12345\x00"))); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "called", inner.Called() && outer.Called(), true)
+		for n := range uint64(3) {
+			p.calls(t, 12345, "number", bufferAddr)
+			same(t, "hits", p.Hits(outer), n+1)
+			same(t, "missed", inner.Nmissed(), n+1)
+			same(t, "hits inside", p.Hits(inner), 0)
+		}
+	})
+}
+
 // TestEntryRedirect has a handler return from the function in its place.
 func TestEntryRedirect(t *testing.T) {
 	eachEntryProgram(t, func(t *testing.T, isa, path string) {

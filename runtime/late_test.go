@@ -75,6 +75,21 @@ func TestLateCounts(t *testing.T) {
 	})
 }
 
+// TestLateSwitch has the global switch turned off while a CPU is in the detour buffer: no
+// handler runs any more.
+func TestLateSwitch(t *testing.T) {
+	eachAmid(t, func() *runtime.Probe { return &runtime.Probe{} }, func(t *testing.T, p *program, early *runtime.Probe) {
+		hits := p.Hits(early)
+		if err := errors.Join(p.SetArmed(false), p.Run(t.Context(), 1000)); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "hits with the switch off", p.Hits(early), hits)
+		if err := errors.Join(p.SetArmed(true), p.Unregister(early)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // TestRedirectionWithoutEffect has a handler say that it redirects where that has no
 // effect: the probe behind it is hit as well.
 func TestRedirectionWithoutEffect(t *testing.T) {

@@ -1,0 +1,164 @@
+//go:build unicorn
+
+package runtime_test
+
+import (
+	"errors"
+	"testing"
+
+	"xol/guest"
+	"xol/machine"
+	"xol/runtime"
+)
+
+// openNested returns the program of return probes with a probe on bottom, whose handler
+// calls a function.
+func openNested(t *testing.T, isa string, way *mode, function string) *program {
+	t.Helper()
+	p := openReturns(t, isa, guest.Options{}, way.opt)
+	f := p.function(t, function)
+	outer := &runtime.Probe{Addr: p.entryOf(t, "bottom"), PreHandler: func(c *runtime.Context) bool {
+		_, err := c.Call(f, 1)
+		same(t, "a call", err, nil)
+		return false
+	}}
+	if err := p.Register(outer); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestDisabledProbesMissNothing has hits inside hits where a probe is disabled: it would
+// not have seen them anyway.
+func TestDisabledProbesMissNothing(t *testing.T) {
+	eachWay(t, func(t *testing.T, isa string, way *mode) {
+		p := openNested(t, isa, way, "tail")
+		inner := &runtime.Probe{Addr: p.entryOf(t, "tail")}
+		disabled := &runtime.Probe{Addr: inner.Addr, Disabled: true}
+		if err := errors.Join(p.Register(inner), p.Register(disabled)); err != nil {
+			t.Fatal(err)
+		}
+		for n := range uint64(4) {
+			p.calls(t, 12, "bottom", 5)
+			p.settled(t)
+			same(t, "missed", inner.Nmissed(), n+1)
+			same(t, "missed by the disabled one", disabled.Nmissed(), 0)
+		}
+		same(t, "hits", p.Hits(inner)+p.Hits(disabled), 0)
+	})
+}
+
+// TestProbeMovesDuringHit has a handler take the probe that comes next to another place:
+// there it is hit, and not by the hit that is going on.
+func TestProbeMovesDuringHit(t *testing.T) {
+	eachWay(t, func(t *testing.T, isa string, way *mode) {
+		p := openReturns(t, isa, guest.Options{}, way.opt)
+		places := [2]uint64{p.entryOf(t, "bottom"), p.entryOf(t, "tail")}
+		for _, settled := range []bool{false, true} {
+			moving := &runtime.Probe{Addr: places[0]}
+			moving.PreHandler = func(c *runtime.Context) bool {
+				same(t, "where the moved probe is hit", c.Regs.IP(), places[1])
+				return false
+			}
+			move := true
+			first := &runtime.Probe{Addr: places[0], PreHandler: func(*runtime.Context) bool {
+				if !move {
+					return false
+				}
+				move = false
+				err := p.Unregister(moving)
+				moving.Addr = places[1]
+				same(t, "the error", errors.Join(err, p.Register(moving)), nil)
+				return false
+			}}
+			if err := errors.Join(p.Register(first), p.Register(moving)); err != nil {
+				t.Fatal(err)
+			}
+			if settled {
+				p.settled(t)
+			}
+			p.calls(t, 12, "bottom", 5)
+			same(t, "hits of the moved probe", p.Hits(moving), 0)
+			p.calls(t, 6, "tail", 2)
+			same(t, "hits at its new place", p.Hits(moving), 1)
+			if err := errors.Join(p.Unregister(first), p.Unregister(moving)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestWatchedInHandlers has a handler call a function that writes what is watched: what
+// handlers access is not reported, but missed.
+func TestWatchedInHandlers(t *testing.T) {
+	eachWay(t, func(t *testing.T, isa string, way *mode) {
+		p := openNested(t, isa, way, "mirror_scale")
+		seen, _, err := p.p.Symbol("seen")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &runtime.WatchProbe{Addr: seen, Len: 8, Kind: machine.WatchWrite}
+		w.Handler = func(*runtime.WatchContext) { t.Error("an access of a handler is reported") }
+		if err := p.RegisterWatch(w); err != nil {
+			t.Fatal(err)
+		}
+		for n := range uint64(4) {
+			p.calls(t, 12, "bottom", 5)
+			p.settled(t)
+			same(t, "missed", w.Nmissed(), n+1)
+			same(t, "hits", w.Hits(), 0)
+		}
+	})
+}
+
+// interrupting is a machine on which something happens between a breakpoint and the
+// moment that the runtime is told of it.
+type interrupting struct {
+	*guest.Machine
+	meanwhile func(runtime.Event)
+}
+
+func (m *interrupting) Run(budget int) (cpu int, ev runtime.Event, err error) {
+	if cpu, ev, err = m.Machine.Run(budget); err == nil && ev.Kind == runtime.EventBreakpoint {
+		m.meanwhile(ev)
+	}
+	return cpu, ev, err
+}
+
+// TestBreakpointGoesMeanwhile takes a breakpoint away that a CPU has already come to: the
+// CPU goes on with the instruction, as in Linux.
+func TestBreakpointGoesMeanwhile(t *testing.T) {
+	eachWay(t, func(t *testing.T, isa string, way *mode) {
+		p := openReturns(t, isa, guest.Options{}, way.opt)
+		m := &interrupting{Machine: p.m}
+		r, err := runtime.New(m, p.m.ISA, way.opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Load("again", p.img); err != nil {
+			t.Fatal(err)
+		}
+		for name, away := range map[string]func(*runtime.Probe) error{
+			"unregistered": r.Unregister, "disabled": r.Disable,
+			"disarmed": func(*runtime.Probe) error { return r.SetArmed(false) },
+		} {
+			probe := &runtime.Probe{Addr: p.entryOf(t, "tail")}
+			times := 0
+			m.meanwhile = func(ev runtime.Event) {
+				times++
+				same(t, name+": the breakpoint", ev.Addr, probe.Addr)
+				same(t, name+": the error", away(probe), nil)
+			}
+			if err := errors.Join(r.SetArmed(true), r.Register(probe), r.Start(0, p.function(t, "tail"), 5)); err != nil {
+				t.Fatal(err)
+			}
+			same(t, name+": Run", r.Run(t.Context(), 10_000), nil)
+			same(t, name+": the result", r.Result(0), 15)
+			same(t, name+": breakpoints", times, 1)
+			same(t, name+": hits", r.Hits(probe), 0)
+			if name != "unregistered" {
+				same(t, name+": Unregister", r.Unregister(probe), nil)
+			}
+		}
+	})
+}
