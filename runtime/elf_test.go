@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"testing"
+	"time"
 
 	"xol/arch"
 	"xol/guest"
@@ -145,10 +146,15 @@ func (p *snippets) file(functions []snippet) []byte {
 	return out.Bytes()
 }
 
+// callTime is far more than a call takes.
+const callTime = 10 * time.Second
+
 // call calls a function on a CPU, and returns 32 bits of its result.
 func (p *snippets) call(cpu int, name string, args ...uint64) uint64 {
 	p.t.Helper()
-	v, err := p.Call(context.Background(), cpu, runtime.Function{Entry: p.at[name]}, args...)
+	ctx, stop := context.WithTimeout(context.Background(), callTime)
+	defer stop()
+	v, err := p.Call(ctx, cpu, runtime.Function{Entry: p.at[name]}, args...)
 	if err != nil {
 		p.t.Fatalf("%s: %v", name, err)
 	}

@@ -162,3 +162,72 @@ func TestBreakpointGoesMeanwhile(t *testing.T) {
 		}
 	})
 }
+
+// TestJumpThroughMemoryFaults has a probed instruction jump through memory that is not
+// there; the fault handler gives it another address. The hit ends with the jump: what is
+// there is hit, and not missed. Only amd64 has such an instruction.
+func TestJumpThroughMemoryFaults(t *testing.T) {
+	const page, nowhere = 0x7000_0000, 0x10
+	for i := range executions {
+		way := &executions[i]
+		t.Run(way.name, func(t *testing.T) {
+			p := openSnippets(t, "amd64", []snippet{
+				{"through", "ff6708"},  // jmp *8(%rdi)
+				{"target", "8d4703c3"}, // lea 3(%rdi),%eax; ret
+			}, guest.Options{}, way.opt)
+			if err := errors.Join(p.m.Map(page, 4096, runtime.PermRead), p.m.WriteWord(page+8, p.at["target"])); err != nil {
+				t.Fatal(err)
+			}
+			faults := 0
+			through := &runtime.Probe{Symbol: "through", FaultHandler: func(c *runtime.Context, _ *runtime.Fault) bool {
+				faults++
+				return c.Regs.SetArg(0, page)
+			}}
+			target := &runtime.Probe{Symbol: "target"}
+			if err := errors.Join(p.Register(through), p.Register(target)); err != nil {
+				t.Fatal(err)
+			}
+			for n := range uint64(3) {
+				same(t, "the result", p.call(0, "through", nowhere), page+3)
+				same(t, "hits", p.Hits(through), n+1)
+				same(t, "hits of the target", p.Hits(target), n+1)
+				p.settle()
+			}
+			same(t, "missed", through.Nmissed()+target.Nmissed(), 0)
+			same(t, "faults", faults, 3)
+		})
+	}
+}
+
+// TestInterruptsDuringHits has an interrupt call a probed function after each instruction
+// of a call, and of what its probes execute: the call's own hits are as without.
+func TestInterruptsDuringHits(t *testing.T) {
+	eachWay(t, func(t *testing.T, isa string, way *mode) {
+		p := openProbed(t, isa, way, way.opt, "descend", 2)
+		interrupt := p.function(t, "tail")
+		if err := p.Start(0, p.function(t, "descend"), 2); err != nil {
+			t.Fatal(err)
+		}
+		for steps := 0; p.m.CPU(0).Running() && steps < 100_000; steps++ {
+			if err := errors.Join(p.Step(0, 1), p.Interrupt(0, interrupt, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		same(t, "running", p.m.CPU(0).Running(), false)
+		same(t, "the result", p.Result(0), descending(2))
+		own := 0
+		for _, probe := range p.probes {
+			want := p.times[probe.Addr]
+			if want == 0 {
+				continue
+			}
+			own++
+			if p.Hits(probe) != want || probe.Nmissed() != 0 {
+				t.Errorf("%#x: %d hits and %d missed, want %d", probe.Addr, p.Hits(probe), probe.Nmissed(), want)
+			}
+		}
+		if own < 4 {
+			t.Errorf("%d probes are on the way", own)
+		}
+	})
+}

@@ -181,9 +181,6 @@ func (r *Runtime) SetArmed(on bool) error {
 	r.armed = on
 	var errs []error
 	for _, s := range r.byAddress() {
-		if !on {
-			r.toBreakpoint(s)
-		}
 		errs = append(errs, r.settle(s))
 	}
 	return errors.Join(errs...)

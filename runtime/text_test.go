@@ -317,6 +317,59 @@ func TestTextChangesMeanwhile(t *testing.T) {
 	})
 }
 
+// TestTextChangesBeforeInstruction changes the text when an instruction has been hit, and
+// before it is executed: it is executed as it stands then, and so is what follows.
+func TestTextChangesBeforeInstruction(t *testing.T) {
+	eachRewriting(t, guest.Options{Exact: true}, func(t *testing.T, p *snippets, w rewriting, newProbe func() *runtime.Probe) {
+		numbers := [4]uint64{1, 2, 4, 8}
+		write := func(more uint64) {
+			for i, n := range numbers {
+				if err := p.Memory().Write(p.at["sum"]+w.numbers[i], w.bytes(p.isa, n+more)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for at, offset := range p.starts("sum") {
+			want := uint64(0)
+			for i, n := range numbers {
+				if want += n; i >= at {
+					want += 16
+				}
+			}
+			probe := newProbe()
+			probe.Symbol, probe.Offset = "sum", offset
+			if err := p.Register(probe); err != nil {
+				t.Fatal(err)
+			}
+			p.settle()
+			for _, optimized := range []bool{false, probe.Optimized()} {
+				before := p.Hits(probe)
+				if err := p.Start(0, runtime.Function{Entry: p.at["sum"]}, 0); err != nil {
+					t.Fatal(err)
+				}
+				for p.Hits(probe) == before && p.m.CPU(0).Running() {
+					if err := p.Step(0, 1); err != nil {
+						t.Fatal(err)
+					}
+				}
+				write(16)
+				if err := p.Run(t.Context(), 10_000); err != nil {
+					t.Fatal(err)
+				}
+				what := fmt.Sprintf("probe at +%d, optimized: %t", offset, optimized)
+				same(t, what, p.Result(0)&0xffff_ffff, want)
+				same(t, what+": hits", p.Hits(probe), before+1)
+				write(0)
+				same(t, what+": afterwards", p.call(0, "sum", 0), 15)
+				p.settle()
+			}
+			if err := p.Unregister(probe); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 // TestBoundariesInMemory changes text before there are probes: where they may be is what
 // memory says.
 func TestBoundariesInMemory(t *testing.T) {

@@ -427,6 +427,7 @@ func TestUprobeScratch(t *testing.T) {
 	if got := u.m.CPUs[0].Reg(s.isa.Registers().Index("rsi")); got != rsi {
 		t.Errorf("rsi is %#x", got)
 	}
+	same(t, "hits", p.Hits(), 1)
 }
 
 func TestUprobeRefused(t *testing.T) {

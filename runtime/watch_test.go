@@ -373,6 +373,47 @@ func TestWatchDisarmed(t *testing.T) {
 	})
 }
 
+// TestWatchesOfOneAccess has two watchpoints report one access; the handler of the first
+// takes the second away, which does not report it then.
+func TestWatchesOfOneAccess(t *testing.T) {
+	eachISA(t, func(t *testing.T, isa string) {
+		p := openReturns(t, isa, guest.Options{}, runtime.Options{})
+		seen, _, err := p.p.Symbol("seen")
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := func() {
+			if _, err := p.Call(t.Context(), 0, p.function(t, "mirror_scale")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var away func(*runtime.WatchProbe) error
+		first := &runtime.WatchProbe{Addr: seen, Len: 8, Kind: machine.WatchWrite}
+		second := &runtime.WatchProbe{Addr: seen, Len: 8, Kind: machine.WatchWrite}
+		first.Handler = func(*runtime.WatchContext) {
+			if away != nil {
+				same(t, "the error", away(second), nil)
+			}
+		}
+		if err := errors.Join(p.RegisterWatch(first), p.RegisterWatch(second)); err != nil {
+			t.Fatal(err)
+		}
+		call()
+		same(t, "hits of the first", first.Hits(), 1)
+		same(t, "hits of the second", second.Hits(), 1)
+		away = p.DisableWatch
+		call()
+		same(t, "hits of the second, disabled", second.Hits(), 1)
+		if away = p.UnregisterWatch; p.EnableWatch(second) != nil {
+			t.Fatal("it is not enabled again")
+		}
+		call()
+		same(t, "hits of the second, unregistered", second.Hits(), 1)
+		same(t, "missed", first.Nmissed()+second.Nmissed(), 0)
+		same(t, "hits of the first", first.Hits(), 3)
+	})
+}
+
 // TestWatchInterrupted has an interrupt behind each step, and behind each access: what
 // is reported is what is reported without.
 func TestWatchInterrupted(t *testing.T) {
