@@ -7,7 +7,8 @@
 # make fuzz   every fuzz target for FUZZTIME each
 # make damage 10,000 damaged files through every command that reads files
 # make soak   probes everywhere, with SEEDS schedules for each program and mode;
-#             patch plans with CPUs at every instruction of detour buffers
+#             patch plans with CPUs at every instruction of detour buffers;
+#             SEQUENCES random sequences of 100 calls of the runtime for each ISA
 # make mutate every fault of scripts/mutate/faults.txt: does a test notice it?
 # make newest every test with the newest engine that Debian has
 # make bench  every benchmark
@@ -17,6 +18,7 @@ FUZZTIME ?= 60s
 BENCH    ?= .
 PKGS     ?= ./...
 SEEDS    ?= 100
+SEQUENCES ?= 10000
 DAMAGE   ?= 1
 
 # What make run looks at.
@@ -74,9 +76,10 @@ damage: | toolchain
 # All that the tests say is left in .cache/soak.txt.
 soak: | toolchain
 	@mkdir -p .cache
-	$(GO) test -tags "$(TAGS)" -run '^TestEvery' -timeout 24h -v ./runtime -seeds $(SEEDS) -stride 1 > .cache/soak.txt || \
+	$(GO) test -tags "$(TAGS)" -run '^TestEvery|^TestSequences$$' -timeout 24h -v ./runtime \
+		-seeds $(SEEDS) -stride 1 -sequences $(SEQUENCES) > .cache/soak.txt || \
 		{ grep -v '^===\|--- PASS' .cache/soak.txt; exit 1; }
-	@grep 'runs,\|states' .cache/soak.txt
+	@grep 'runs,\|states\|sequences,' .cache/soak.txt
 
 mutate: | toolchain
 	$(GO) run ./scripts/mutate -tags "$(TAGS)"

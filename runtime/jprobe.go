@@ -126,13 +126,16 @@ func (p *Jprobe) Entry() *Probe { return p.entry }
 // runMirror runs a mirror function on a CPU that stands at a function's entry,
 // and restores what it changed.
 func (r *Runtime) runMirror(cpu int, f Function) error {
-	defer r.nest(cpu)()
+	restore, done := r.nest(cpu), false
+	defer func() { restore(done) }()
 	c := r.m.CPU(cpu)
 	stack, sp := make([]byte, argumentArea), c.Reg(r.file.SP)
 	stack = stack[:r.readable(stack, sp)]
 	defer func() { _ = r.m.Write(sp, stack) }()
 	r.enterMirror(c, f)
-	return r.runAlone(cpu, nestedBudget, r.stubs.mirrorEnd())
+	err := r.runAlone(cpu, nestedBudget, r.stubs.mirrorEnd())
+	done = err == nil
+	return err
 }
 
 // enterMirror has a CPU go on at a mirror function, which returns to its end.

@@ -154,22 +154,29 @@ func (r *Runtime) runAlone(cpu, budget int, end uint64) error {
 const nestedBudget = 1 << 30
 
 // nest has a CPU do something else, until what it returns is called: then it is
-// where it was.
-func (r *Runtime) nest(cpu int) (restore func()) {
+// where it was. What is not done then is given up.
+func (r *Runtime) nest(cpu int) (restore func(done bool)) {
 	c := r.m.CPU(cpu)
 	saved := r.file.NewState()
 	c.Save(saved)
 	control, wasRunning := &r.cpus[cpu], c.Running()
 	current, outer, running, left := control.current, control.outer, control.running, control.waiting
-	panicked := control.panicked
+	panicked, started, t := control.panicked, control.started, control.task
 	control.waiting, control.panicked = waiting{}, false
+	r.starts++
+	number := r.starts
+	control.started = number
 	r.depth++
 	control.left = append(control.left, c.Reg(r.file.PC))
-	return func() {
+	return func(done bool) {
 		r.depth--
+		if !done {
+			t.giveUp(number)
+			_ = errors.Join(r.stopStepping(cpu), c.GiveUp())
+		}
 		control.left = control.left[:len(control.left)-1]
 		control.current, control.outer, control.running, control.waiting = current, outer, running, left
-		control.panicked = panicked
+		control.panicked, control.started = panicked, started
 		c.Restore(saved)
 		c.SetRunning(wasRunning)
 	}
@@ -178,7 +185,8 @@ func (r *Runtime) nest(cpu int) (restore func()) {
 // callNested calls f on a CPU that is handling a hit, or is interrupted, and
 // restores the registers.
 func (r *Runtime) callNested(cpu int, f Function, args []uint64) (uint64, error) {
-	defer r.nest(cpu)()
+	restore, done := r.nest(cpu), false
+	defer func() { restore(done) }()
 	c := r.m.CPU(cpu)
 	// Calls that are going on are told apart by their stack pointers.
 	c.SetReg(r.file.SP, c.Reg(r.file.SP)-uint64(r.isa.PtRegs().Size))
@@ -188,6 +196,7 @@ func (r *Runtime) callNested(cpu int, f Function, args []uint64) (uint64, error)
 	if err := r.runAlone(cpu, nestedBudget, 0); err != nil {
 		return 0, err
 	}
+	done = true
 	return c.Result(), nil
 }
 
