@@ -161,7 +161,7 @@ func (t tester) try(f *fault) (outcome, error) {
 func (t tester) goTest(arguments, overlay string) ([]byte, error) {
 	ctx, stop := context.WithTimeout(context.Background(), t.limit)
 	defer stop()
-	args := []string{"test", "-tags", t.tags, "-failfast"}
+	args := []string{"test", "-tags", t.tags, "-failfast", "-vet=off"}
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
