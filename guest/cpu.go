@@ -286,14 +286,12 @@ func (c *CPU) run(budget int) (ran int, ev runtime.Event, err error) {
 	if err := c.m.usable(); err != nil {
 		return 0, runtime.Event{}, err
 	}
-	c.m.began()
-	defer c.m.ended(&err)
-	return c.runUntil(budget)
-}
-
-// runUntil runs until there is an event, the budget is used up, or the machine has
-// been closed.
-func (c *CPU) runUntil(budget int) (int, runtime.Event, error) {
+	c.m.runs++
+	defer func() {
+		if closed := c.m.ended(); closed != nil {
+			err = closed
+		}
+	}()
 	left := uint64(max(budget, 0))
 	if c.reported() {
 		left -= min(left, 1)

@@ -187,18 +187,17 @@ func (m *Machine) free() error {
 	return errors.Join(append(errs, m.memory.close())...)
 }
 
-// began counts a run, and ended ends it: the last one frees a machine that was
+// ended ends one of the runs that are going on. The last one frees a machine that was
 // closed meanwhile.
-func (m *Machine) began() { m.runs++ }
-
-func (m *Machine) ended(err *error) {
-	if m.runs--; !m.closed {
-		return
+func (m *Machine) ended() error {
+	m.runs--
+	switch {
+	case !m.closed:
+		return nil
+	case m.runs > 0:
+		return runtime.ErrClosed
 	}
-	*err = runtime.ErrClosed
-	if m.runs == 0 {
-		*err = errors.Join(*err, m.free())
-	}
+	return errors.Join(runtime.ErrClosed, m.free())
 }
 
 // Run has the CPUs that are Running take turns, until one of them, whose number

@@ -243,15 +243,9 @@ func (r *Runtime) Step(cpu int, instructions int) error {
 // handle deals with an event of a CPU, which can go on then. It reports whether
 // the function that the CPU was called with has returned.
 func (r *Runtime) handle(cpu int, ev Event) (returned bool, err error) {
-	outer := r.handling
+	c, outer := &r.cpus[cpu], r.handling
 	r.handling = cpu
-	returned, err = r.answer(cpu, ev)
-	r.handling = outer
-	return returned, err
-}
-
-func (r *Runtime) answer(cpu int, ev Event) (returned bool, err error) {
-	c := &r.cpus[cpu]
+	defer func() { r.handling = outer }()
 	switch ev.Kind {
 	case EventReturned:
 		if len(c.left) == 0 && c.stack != 0 {
