@@ -44,7 +44,7 @@ build: | toolchain
 	$(GO) build -tags "$(TAGS)" -o bin/xol ./cmd/xol
 
 test: | toolchain
-	$(GO) test -tags "$(TAGS)" $(TESTFLAGS) $(PKGS)
+	$(GO) test -timeout 30m -tags "$(TAGS)" $(TESTFLAGS) $(PKGS)
 
 race: | toolchain
 	CGO_ENABLED=1 $(GO) test -race -tags "$(TAGS)" ./...
