@@ -341,11 +341,7 @@ func TestUserSymbols(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for i, s := range f.Sections {
-					if s.Type == elf.SHT_SYMTAB || s.Type == elf.SHT_DYNSYM {
-						f.ByteOrder.PutUint32(file[f.ByteOrder.Uint64(file[40:])+uint64(i)*shdrSize+4:], uint32(elf.SHT_NOTE))
-					}
-				}
+				hideSymbols(file, f)
 				im, err := Open(bytes.NewReader(file), int64(len(file)), Options{Symbols: strings.NewReader(moved(t, string(symbols), shift))})
 				if err != nil {
 					t.Fatal(err)

@@ -279,6 +279,16 @@ func withKallsyms(t testing.TB, target string, l kallsymsLayout, syms []mapSymbo
 	return append(file, table...)
 }
 
+// hideSymbols makes the symbol tables of file, which f was opened from, sections
+// that no one looks for symbols in.
+func hideSymbols(file []byte, f *elf.File) {
+	for i, s := range f.Sections {
+		if s.Type == elf.SHT_SYMTAB || s.Type == elf.SHT_DYNSYM {
+			f.ByteOrder.PutUint32(file[f.ByteOrder.Uint64(file[40:])+uint64(i)*shdrSize+4:], uint32(elf.SHT_NOTE))
+		}
+	}
+}
+
 // stripped returns a kernel of the fixtures without its symbols.
 func stripped(t testing.TB, target string) ([]byte, *elf.File) {
 	t.Helper()
@@ -290,11 +300,7 @@ func stripped(t testing.TB, target string) ([]byte, *elf.File) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, s := range f.Sections {
-		if s.Type == elf.SHT_SYMTAB || s.Type == elf.SHT_DYNSYM {
-			f.ByteOrder.PutUint32(file[f.ByteOrder.Uint64(file[40:])+uint64(i)*shdrSize+4:], uint32(elf.SHT_NOTE))
-		}
-	}
+	hideSymbols(file, f)
 	return file, f
 }
 
