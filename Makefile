@@ -5,6 +5,7 @@
 # make lint   gofmt, go vet, staticcheck
 # make race   every test under the race detector (needs a C compiler)
 # make fuzz   every fuzz target for FUZZTIME each
+# make surface which exported names of PKGS no other package reads
 # make damage 10,000 damaged files through every command that reads files
 # make soak   probes everywhere, with SEEDS schedules for each program and mode;
 #             patch plans with CPUs at every instruction of detour buffers;
@@ -34,7 +35,7 @@ ifneq ($(TAGS),)
 export CGO_ENABLED ?= 1
 endif
 
-.PHONY: run build test race lint fuzz damage soak mutate newest bench clean
+.PHONY: run build test race lint fuzz surface damage soak mutate newest bench clean
 
 run: build
 	bin/xol analyze $(PROGRAM) | tail -n 24
@@ -69,6 +70,9 @@ fuzz: | toolchain
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
 		done; \
 	done
+
+surface: | toolchain
+	@$(GO) run ./scripts/surface -tags "$(TAGS)" $(PKGS)
 
 damage: | toolchain
 	$(GO) test -tags "$(TAGS)" -run '^TestDamagedFiles$$' -timeout 2h ./cmd/xol -damaged 10000 -damage-seed $(DAMAGE)
