@@ -58,7 +58,7 @@ func Start(t Template, p *Plan, insts []decode.Inst, opt Options) error {
 		return err
 	}
 	jump := t.Jump()
-	if size := p.Next() - p.From(); size < uint64(jump.Len) && (size+opt.Dead < uint64(jump.Len) || !insts[len(insts)-1].EndsPath()) {
+	if size := p.Next() - p.From(); size < uint64(jump.Len) && (size+opt.Dead < uint64(jump.Len) || insts[len(insts)-1].FallsThrough()) {
 		return ErrShort
 	}
 	p.Options, p.Parts = opt, Parts{}

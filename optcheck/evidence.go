@@ -77,7 +77,7 @@ func (c *checker) check(v *Verdict, i int) {
 		region += uint64(inst.Len)
 		if !dead {
 			moved = region
-			dead = inst.EndsPath()
+			dead = !inst.FallsThrough()
 		}
 		j++
 	}

@@ -32,8 +32,8 @@ type Block struct {
 	Exits    Exits
 }
 
-// Blocks divides f into basic blocks, in the order of addresses. Calls do not
-// end a block.
+// Blocks divides f into basic blocks, in the order of addresses. Neither calls
+// nor system calls end a block.
 func Blocks(f *Function, s *Scratch) []Block {
 	s.land(f)
 	var blocks []Block
@@ -58,12 +58,10 @@ func (s *Scratch) onlyReturns(f *Function, i int) bool {
 	return s.landings[s.who[f.Insts[i].Addr-f.Addr]-1].Kind == place.LandReturn
 }
 
+// endsBlock reports whether no block goes on after inst. A halt ends one, since
+// not every interrupt returns.
 func endsBlock(inst *decode.Inst) bool {
-	switch inst.Flow {
-	case decode.FlowNone, decode.FlowCall, decode.FlowCallIndirect, decode.FlowSyscall:
-		return inst.Has(decode.Invalid)
-	}
-	return true
+	return !inst.Continues() || inst.Flow == decode.FlowHalt || inst.Has(decode.Conditional) && !inst.IsCall()
 }
 
 // switchTargets returns the entries of jump tables by the jumps that use them.
@@ -87,8 +85,11 @@ func finishBlock(b *Block, f *Function, at []int, tables map[uint64][]uint64) {
 			b.Exits |= otherwise
 		}
 	}
-	if !last.EndsPath() {
+	switch {
+	case last.FallsThrough():
 		goTo(last.Next(), ExitFall)
+	case last.Continues(): // at the function's end, what is called never returns
+		goTo(last.Next(), 0)
 	}
 	switch last.Flow {
 	case decode.FlowJump, decode.FlowJumpIf:

@@ -44,6 +44,13 @@ func TestBlocks(t *testing.T) {
 		// call 0x100; nop; ret
 		{name: "call", isa: "amd64", code: "e8fb000000 90 c3",
 			want: []optcheck.Block{{From: 0, To: 3, Exits: optcheck.ExitReturn}}},
+		// call 0x100; the nop behind it is landed on, too
+		{name: "call before a landing", isa: "amd64", code: "e8fb000000 90 c3", landings: land(place.LandPointer, 5),
+			want: []optcheck.Block{{0, 1, []int{1}, 0}, {1, 3, nil, optcheck.ExitReturn}}},
+		{name: "call that never returns", isa: "amd64", code: "90 e8fb000000",
+			want: []optcheck.Block{{From: 0, To: 2}}},
+		{name: "halt", isa: "amd64", code: "f4 90 c3",
+			want: []optcheck.Block{{0, 1, []int{1}, optcheck.ExitStop}, {1, 3, nil, optcheck.ExitReturn}}},
 		{name: "system call", isa: "amd64", code: "0f05 90 c3",
 			want: []optcheck.Block{{From: 0, To: 3, Exits: optcheck.ExitReturn}}},
 		{name: "trap", isa: "amd64", code: "90 0f0b 90 c3",

@@ -78,19 +78,9 @@ func (s *Scratch) landFrom(f *Function, i int) {
 	if target, ok := inst.BranchTarget(); ok {
 		s.add(f, place.Landing{Addr: target, From: inst.Addr, Kind: place.LandBranch})
 	}
-	if comesBack(inst) {
+	if inst.Resumes() {
 		s.add(f, place.Landing{Addr: inst.Next(), From: inst.Addr, Kind: place.LandReturn})
 	}
-}
-
-// comesBack reports whether execution comes back behind inst from elsewhere:
-// from a function, or from the handler of an exception or interrupt.
-func comesBack(inst *decode.Inst) bool {
-	switch inst.Flow {
-	case decode.FlowSyscall, decode.FlowTrap, decode.FlowHalt:
-		return true
-	}
-	return inst.Has(decode.Link)
 }
 
 // mustStay are the facts that keep instructions in place. The first that

@@ -111,7 +111,7 @@ func (r *Runtime) leaveEntry(cpu int, pc uint64) (next uint64, err error) {
 	if err := r.m.Read(code, stub); err != nil {
 		return 0, err
 	}
-	called := func(inst decode.Inst) bool { return saves(&inst) }
+	called := func(inst decode.Inst) bool { return inst.IsCall() }
 	if slices.ContainsFunc(decode.Sweep(r.isa, nil, code, stub), called) {
 		return 0, nil
 	}
@@ -181,7 +181,7 @@ func (r *Runtime) rewind(cpu int, p *copyPlace) {
 // it has none.
 func (r *Runtime) again(cpu int, p *copyPlace, ev *Event) (done bool, err error) {
 	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
-	if !transfers(&p.inst) {
+	if !p.inst.IsBranch() {
 		return false, nil
 	}
 	regs.SetReg(r.file.PC, p.inst.Addr)

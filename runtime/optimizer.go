@@ -103,7 +103,7 @@ func (r *Runtime) mayJump(s *site) bool {
 // move: where data are watched, its moved form accesses memory otherwise.
 func (r *Runtime) movesCall(s *site) bool {
 	insts := decode.Sweep(r.isa, nil, s.original[:s.region.Moved], s.addr)
-	return slices.ContainsFunc(insts, func(inst decode.Inst) bool { return saves(&inst) })
+	return slices.ContainsFunc(insts, func(inst decode.Inst) bool { return inst.IsCall() })
 }
 
 // neighbourInside reports whether another probe is armed inside the region.

@@ -270,14 +270,14 @@ func (r *Runtime) newSite(p *Probe, im *Image, addr uint64) (*site, error) {
 	if err := r.prepareStep(s); err != nil {
 		return nil, r.refusePreparation(p, s, err)
 	}
-	s.calls = saves(&s.inst) && r.interprets(&s.inst)
+	s.calls = s.inst.IsCall() && r.interprets(&s.inst)
 	return s, nil
 }
 
 // prepareStep makes the copy that an exception follows. What transfers control
 // is interpreted where there is no exception behind every instruction.
 func (r *Runtime) prepareStep(s *site) (err error) {
-	if r.opt.Stepping == StepBreakpoint && transfers(&s.inst) {
+	if r.opt.Stepping == StepBreakpoint && s.inst.IsBranch() {
 		s.scratch = noScratch
 		if !r.interprets(&s.inst) {
 			return errNoExecution
@@ -325,21 +325,6 @@ func (nobody) Read([]byte, uint64) error       { return errNoExecution }
 func (nobody) Write(uint64, []byte) error      { return errNoExecution }
 func (nobody) ReadWord(uint64) (uint64, error) { return 0, errNoExecution }
 func (nobody) WriteWord(uint64, uint64) error  { return errNoExecution }
-
-// transfers reports whether execution may go on elsewhere than behind inst.
-func transfers(inst *decode.Inst) bool {
-	switch inst.Flow {
-	case decode.FlowJump, decode.FlowJumpIf, decode.FlowCall, decode.FlowReturn,
-		decode.FlowJumpIndirect, decode.FlowCallIndirect:
-		return true
-	}
-	return inst.Has(decode.Link)
-}
-
-// saves reports whether inst is a call.
-func saves(inst *decode.Inst) bool {
-	return inst.Flow == decode.FlowCall || inst.Flow == decode.FlowCallIndirect || inst.Has(decode.Link)
-}
 
 func (r *Runtime) refusePreparation(p *Probe, s *site, err error) error {
 	var refused *relocate.RefusedError

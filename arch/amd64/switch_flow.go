@@ -390,7 +390,7 @@ func isBranch(inst *decode.Inst) bool {
 func fallsInto(insts []decode.Inst, i int) bool {
 	for k := i - 1; k >= max(i-maxPaddingRun, 0); k-- {
 		if !isPadding(&insts[k]) {
-			return fallsThrough(&insts[k])
+			return insts[k].Continues()
 		}
 	}
 	return i > 0
@@ -400,14 +400,4 @@ func fallsInto(insts []decode.Inst, i int) bool {
 func isPadding(inst *decode.Inst) bool {
 	d := DetailOf(inst)
 	return isPlainNop(d) || d.Map() == Map0F && d.Opcode() == 0x1f
-}
-
-// fallsThrough reports whether the instruction behind may be executed next, or
-// after a call has returned.
-func fallsThrough(inst *decode.Inst) bool {
-	switch inst.Flow {
-	case decode.FlowNone, decode.FlowJumpIf, decode.FlowCall, decode.FlowCallIndirect, decode.FlowSyscall:
-		return !inst.Has(decode.Invalid)
-	}
-	return inst.Has(decode.Conditional)
 }

@@ -156,7 +156,7 @@ func eachSequence(insts []decode.Inst, visit func(sequence)) {
 		case inst.Has(decode.StoreExclusive), OpOf(inst) == OpCLREX:
 			visit(sequence{first: open, last: i})
 			open = none
-		case inst.EndsPath():
+		case !inst.FallsThrough():
 			open = none
 		}
 	}

@@ -64,7 +64,7 @@ func (e emitter) Back(code []byte, next uint64, l *relocate.Layout) ([]byte, err
 		return put(code, insnBRK|brkKprobeStep<<5), nil
 	}
 	last := &l.Plan.Steps[len(l.Plan.Steps)-1].Inst
-	if !goesOn(last) {
+	if !needsBack(last) {
 		return code, nil
 	}
 	return e.jump(code, last, next, uint32(backRegister(l.Plan)), l)

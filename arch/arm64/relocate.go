@@ -165,7 +165,7 @@ func planBack(p *relocate.Plan) error {
 	case p.Options.Back == relocate.BackBreakpoint:
 		p.Finish(wordSize, wordSize)
 		return nil
-	case p.Options.Back == relocate.BackNone, !goesOn(&last.Inst):
+	case p.Options.Back == relocate.BackNone, !needsBack(&last.Inst):
 		p.Finish(0, 0)
 		return nil
 	}
@@ -181,14 +181,10 @@ func planBack(p *relocate.Plan) error {
 	return nil
 }
 
-// goesOn reports whether execution may go on behind inst, so that moved code
-// needs a way back from there: a call returns to the original.
-func goesOn(inst *decode.Inst) bool {
-	switch inst.Flow {
-	case decode.FlowJump, decode.FlowJumpIndirect, decode.FlowCall, decode.FlowCallIndirect, decode.FlowReturn:
-		return false
-	}
-	return true
+// needsBack reports whether moved code that ends with inst needs a way back:
+// what is called returns to the original.
+func needsBack(inst *decode.Inst) bool {
+	return inst.FallsThrough() || inst.Resumes() && !inst.IsCall()
 }
 
 // backRegister returns the register for a far way back. A register that is dead

@@ -86,7 +86,7 @@ func (b *bounder) limitOfAll(v bounded, splits int) (greatest limit) {
 		}
 		return l.count != 0
 	}
-	if k > 0 && b.fallsThrough(k-1) && !way(k-1, false) {
+	if k > 0 && b.insts[k-1].Continues() && !way(k-1, false) {
 		return v.best
 	}
 	for p := b.from[k]; p != none; p = b.next[p] {

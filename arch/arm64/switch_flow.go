@@ -103,7 +103,7 @@ func (w *window) index(addr uint64) (int, bool) {
 // has been restored in front of it.
 func (w *window) leaves(k int) bool {
 	const nearby = 24
-	for j := k - 1; j >= max(0, k-nearby) && w.fallsThrough(j); j-- {
+	for j := k - 1; j >= max(0, k-nearby) && w.insts[j].Continues(); j-- {
 		inst := &w.insts[j]
 		if inst.Flow == decode.FlowNone && mayChange(inst, linkRegister) && changedBy(inst)>>linkRegister&1 != 0 {
 			return !signsLink(inst)
@@ -119,17 +119,6 @@ func signsLink(inst *decode.Inst) bool {
 	return WordOf(inst)&mask == paciaz
 }
 
-// fallsThrough reports whether execution may go on behind instruction k, at
-// once or from elsewhere.
-func (w *window) fallsThrough(k int) bool {
-	inst := &w.insts[k]
-	switch inst.Flow {
-	case decode.FlowNone, decode.FlowJumpIf, decode.FlowCall, decode.FlowCallIndirect, decode.FlowSyscall, decode.FlowHalt:
-		return !inst.Has(decode.Invalid)
-	}
-	return inst.Has(decode.Conditional)
-}
-
 // isEntry reports whether a function starts with instruction k. There may be
 // several in text without symbols.
 func (w *window) isEntry(k int) bool {
@@ -138,7 +127,7 @@ func (w *window) isEntry(k int) bool {
 	if k == 0 || !entry && w.from[k] == none {
 		return k == 0
 	}
-	entry = entry && !isJumpPad(inst) && !w.fallsThrough(k-1)
+	entry = entry && !isJumpPad(inst) && !w.insts[k-1].Continues()
 	for b := w.from[k]; b != none; b = w.next[b] {
 		switch w.insts[b].Flow {
 		case decode.FlowCall:
@@ -181,7 +170,7 @@ func (w *window) pushIndirect(k int) {
 // whether that is by a taken branch; none where there are several, or where it
 // is not known.
 func (w *window) before(k int) (p int, taken bool) {
-	falls := k > 0 && w.fallsThrough(k-1)
+	falls := k > 0 && w.insts[k-1].Continues()
 	branch := int(w.from[k])
 	switch {
 	case isJumpPad(&w.insts[k]):
@@ -263,7 +252,7 @@ func (w *window) definitions(c cell, k int, sure bool) (start int, ok bool) {
 			for b := w.from[k]; b != none; b = w.next[b] {
 				w.todo = append(w.todo, b)
 			}
-			if !w.fallsThrough(k - 1) {
+			if !w.insts[k-1].Continues() {
 				if !pushed && !sure {
 					w.pushIndirect(k)
 					pushed = true

@@ -155,7 +155,7 @@ func sequences(insts []decode.Inst, visit func(sequence)) {
 				visit(sequence{first: srr, last: i, srr: true})
 			}
 		}
-		if inst.EndsPath() {
+		if !inst.FallsThrough() {
 			reserved, srr = none, none
 		}
 	}

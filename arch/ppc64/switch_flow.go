@@ -130,23 +130,13 @@ func (t *tracer) indexOf(addr uint64) int {
 	return -1
 }
 
-// goesOn reports whether execution comes from inst to the next instruction,
-// be it by way of a called function.
-func goesOn(inst *decode.Inst) bool {
-	switch inst.Flow {
-	case decode.FlowNone, decode.FlowCall, decode.FlowCallIndirect, decode.FlowSyscall:
-		return !inst.Has(decode.Invalid)
-	}
-	return inst.Has(decode.Conditional)
-}
-
 // before returns the instruction that was executed before instruction j, and
 // whether it is a branch that was taken; ok is false where there may be several.
 func (t *tracer) before(j int) (p int, taken, ok bool) {
 	if t.steps--; t.steps < 0 || !t.link() {
 		return 0, false, false
 	}
-	falls := j > 0 && goesOn(&t.f.Insts[j-1])
+	falls := j > 0 && t.f.Insts[j-1].Continues()
 	last := t.sources[j]
 	switch {
 	case falls:
@@ -425,7 +415,7 @@ func (s indexSet) add(i int) bool {
 // before instruction j. Where only indirect jumps lead to j, those are all the
 // indirect jumps there are, if they are asked for.
 func (t *tracer) eachBefore(j int, indirect bool, visit func(p int)) {
-	falls, last := j > 0 && goesOn(&t.f.Insts[j-1]), t.sources[j]
+	falls, last := j > 0 && t.f.Insts[j-1].Continues(), t.sources[j]
 	if falls {
 		visit(j - 1)
 	}
