@@ -5,7 +5,6 @@ import (
 
 	"xol/classify"
 	"xol/machine"
-	"xol/optcheck"
 	"xol/patch"
 )
 
@@ -92,7 +91,7 @@ func (r *Runtime) insideEntry(im *Image, addr uint64) bool {
 
 // newEntry prepares a probe that is called.
 func (r *Runtime) newEntry(p *Probe, im *Image, addr uint64) (*site, error) {
-	s := &site{addr: addr, image: im, entry: true, boost: boostNever, region: optcheck.Verdict{}}
+	s := &site{addr: addr, image: im, entry: true, boosting: boostNever}
 	s.original = make([]byte, r.entrySize())
 	if err := r.m.Read(s.original, addr); err != nil {
 		return nil, refuse(p, addr, &ruleNotText, err)

@@ -263,7 +263,7 @@ func (r *Runtime) wayBack(s *site) (w Way, pc uint64) {
 	case r.mustInterpret(s):
 	case s.jump.hits == patch.HitDetour && s.jump.detour.size != 0:
 		return WayDetour, s.jump.detour.moved
-	case s.boost == boostReady && !s.hasPost() && !s.gone:
+	case s.boosting == boostReady && !s.hasPost() && !s.gone:
 		return WayBoost, s.boosted.addr
 	}
 	return WayNone, 0
@@ -302,7 +302,7 @@ func (r *Runtime) complete(cpu int) error {
 	if s.scratch != noScratch {
 		regs.SetReg(s.scratch, r.file.Word(*c.inFront(), s.scratch))
 	}
-	if s.boost == boostUnknown && len(s.probes) > 0 && !s.gone && !s.closed {
+	if s.boosting == boostUnknown && len(s.probes) > 0 && !s.gone && !s.closed {
 		r.prepareBoost(s)
 	}
 	if c.current.status == HitSS && s.hasPost() {

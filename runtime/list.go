@@ -141,7 +141,7 @@ func (r *Runtime) Stats() Stats {
 		if s.jump.stage == jumpStands {
 			st.Optimized++
 		}
-		if s.boost == boostReady {
+		if s.boosting == boostReady {
 			st.Boosted++
 		}
 	}

@@ -318,15 +318,15 @@ func movedSteps(p *detour.Plan) []movedStep {
 // none where a fault of the copy could not be told from one of the original.
 func (r *Runtime) prepareBoost(s *site) {
 	if s.several {
-		s.boost = boostNever
+		s.boosting = boostNever
 		return
 	}
 	p, err := r.copyInst(s, relocate.BackJump)
 	if err != nil {
-		s.boost = boostNever
+		s.boosting = boostNever
 		return
 	}
-	s.boosted, s.boost = p, boostReady
+	s.boosted, s.boosting = p, boostReady
 }
 
 // retire discards all that a site has.

@@ -61,64 +61,99 @@ func (r *Runtime) loadRules(im *Image, img *image.Image) (err error) {
 	return err
 }
 
-// kernelVerdict is what a kernel's rules say of an address.
-type kernelVerdict struct {
-	classify.Verdict
-	optimize optcheck.Verdict
+// kernelAnswer is what a kernel's rules say of a probe at an address.
+type kernelAnswer struct {
+	rule  *classify.Rule // that refuses it; nil where none does
+	addr  uint64         // where it goes: after a landing pad, for one
+	boost bool           // the kernel boosts the copy of the instruction there
+	jump  bool           // and makes the breakpoint a jump
 }
 
-// askKernel returns what the kernel's rules say of addr, as it stands in memory.
-func (r *Runtime) askKernel(im *Image, addr uint64) (v kernelVerdict, ok bool) {
-	k, at := im.kernel, addr-im.bias
+// askKernel returns what the kernel's rules say of addr, as it stands in memory; all is
+// allowed where there are none.
+func (r *Runtime) askKernel(im *Image, addr uint64) kernelAnswer {
+	if im.kernel == nil {
+		return kernelAnswer{addr: addr, boost: true, jump: true}
+	}
+	k := im.kernel
+	res := r.judgeAsKernel(im, addr-im.bias)
+	if res == nil {
+		return kernelAnswer{addr: addr, rule: &ruleNotText}
+	}
+	v := k.analysis.Profile.At(&res.Func, addr-im.bias)
+	if !v.OK() {
+		return kernelAnswer{addr: addr, rule: v.Rule}
+	}
+	at := addr - im.bias
+	if v.MovedTo != 0 {
+		at = v.MovedTo
+		v = k.analysis.Profile.At(&res.Func, at)
+	}
+	answer := kernelAnswer{addr: at + im.bias, boost: v.Boosted}
+	if i, start := decode.Find(res.Insts, at); start && len(res.Optimize) > 0 {
+		answer.jump = res.Optimize[i].OK() && res.Optimize[i].Region != 0
+	}
+	return answer
+}
+
+// judgeAsKernel returns the judged function of the kernel's that holds an address of the
+// file, as it stands in memory; nil where there is none.
+func (r *Runtime) judgeAsKernel(im *Image, at uint64) *analyze.Result {
+	k := im.kernel
 	if k.judged == nil || at-k.judged.Addr >= uint64(len(k.judged.Code)) {
 		f, found := k.analysis.FunctionAt(at)
 		if !found {
-			return v, false
+			return nil
 		}
 		k.judged = k.analysis.Judge(f)
 	}
-	if k.judged.Err != nil {
-		return v, false
-	}
-	if code := r.textOf(im, k.judged); !bytes.Equal(code, k.judged.Code) {
-		k.judged = k.analysis.JudgeText(k.judged.Function, code)
-		if k.judged.Err != nil {
-			return v, false
+	if k.judged.Err == nil {
+		if code := r.textOf(im, k.judged); !bytes.Equal(code, k.judged.Code) {
+			k.judged = k.analysis.JudgeText(k.judged.Function, code)
 		}
 	}
-	v.Verdict = k.analysis.Profile.At(&k.judged.Func, at)
-	if i, start := decode.Find(k.judged.Insts, at); start && len(k.judged.Optimize) > 0 {
-		v.optimize = k.judged.Optimize[i]
+	if k.judged.Err != nil {
+		return nil
 	}
-	return v, true
+	return k.judged
 }
 
-// placeAsKernel returns where a kernel puts a probe of addr. It returns a
-// *RegisterError where it refuses it.
-func (r *Runtime) placeAsKernel(p *Probe, im *Image, addr uint64) (uint64, error) {
-	if im.kernel == nil {
-		return addr, nil
-	}
-	v, ok := r.askKernel(im, addr)
-	switch {
-	case !ok:
-		return addr, refuse(p, addr, &ruleNotText, nil)
-	case !v.OK():
-		return addr, refuse(p, addr, v.Rule, nil)
-	case v.MovedTo != 0:
-		return v.MovedTo + im.bias, nil
-	}
-	return addr, nil
+// judgement is what all rules together say of a site.
+type judgement struct {
+	region optcheck.Verdict
+	boost  bool // the copy may jump back
 }
 
-// limitAsKernel leaves out what a kernel would not do with a probe at a site.
-func (r *Runtime) limitAsKernel(s *site) {
-	if s.image.kernel == nil {
-		return
+// judgeSite asks the rules about an instruction, those of the kernel too, whose answer
+// is known where it is about the same address. It returns the rule that refuses a probe
+// there, if one does, and the verdict that the image's own rules give.
+func (r *Runtime) judgeSite(im *Image, addr uint64, known *kernelAnswer) (j judgement, v classify.Verdict, refused *classify.Rule) {
+	res, ok := r.judge(im, addr)
+	if !ok {
+		return j, v, &ruleNotText
 	}
-	v, ok := r.askKernel(s.image, s.addr)
-	s.mayBoost = s.mayBoost && ok && v.Boosted
-	if !ok || !v.optimize.OK() || v.optimize.Region == 0 {
-		s.region = optcheck.Verdict{}
+	if v = im.rules.At(&res.Func, addr-im.bias); !v.OK() {
+		return j, v, v.Rule
 	}
+	if i, start := decode.Find(res.Insts, addr-im.bias); start {
+		j = judgement{region: res.Optimize[i], boost: res.Verdicts[i].Boost}
+		if r.opt.Uprobes {
+			r.restrict(&j, &res.Insts[i])
+		}
+	}
+	var answer kernelAnswer
+	if known != nil && known.addr == addr {
+		answer = *known
+	} else {
+		answer = r.askKernel(im, addr)
+	}
+	if answer.rule != nil {
+		return j, v, answer.rule
+	}
+	here := answer.addr == addr
+	j.boost = j.boost && here && answer.boost
+	if !here || !answer.jump {
+		j.region = optcheck.Verdict{}
+	}
+	return j, v, nil
 }

@@ -4,6 +4,7 @@ package runtime_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"xol/analyze"
@@ -261,5 +262,139 @@ func TestProfileOptions(t *testing.T) {
 	var unknown *analyze.ProfileError
 	if _, err := runtime.New(m, isa, runtime.Options{Profile: "linux-0.1"}); !errors.As(err, &unknown) || unknown.Name != "linux-0.1" {
 		t.Errorf("the profile is not named: %v", err)
+	}
+}
+
+// observed is a machine that counts what a runtime does with its memory.
+type observed struct {
+	*guest.Machine
+	at      uint64 // whose reading is counted
+	reads   int
+	patches int
+}
+
+func (m *observed) Read(dst []byte, addr uint64) error {
+	if m.at-addr < uint64(len(dst)) {
+		m.reads++
+	}
+	return m.Machine.Read(dst, addr)
+}
+
+func (m *observed) Patch(addr uint64, code []byte) error {
+	m.patches++
+	return m.Machine.Patch(addr, code)
+}
+
+// openObserved is openSnippets on such a machine.
+func openObserved(t *testing.T, isa string, functions []snippet, opt runtime.Options) (*snippets, *observed) {
+	t.Helper()
+	p := openSnippets(t, isa, functions, guest.Options{}, opt)
+	m := &observed{Machine: p.m}
+	var err error
+	if p.Runtime, err = runtime.New(m, p.isa, opt); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Load("snippets", p.img); err != nil {
+		t.Fatal(err)
+	}
+	return p, m
+}
+
+// plainText is a function of many instructions, by ISA.
+var plainText = map[string]string{
+	"amd64":   "8d4701" + strings.Repeat("83c001", 12) + "c3",
+	"arm64":   strings.Repeat("91000400", 12) + "d65f03c0",
+	"ppc64":   strings.Repeat("38630001", 12) + "4e800020",
+	"ppc64le": strings.Repeat("38630001", 12) + "4e800020",
+}
+
+// The text of a function is read once for the rules of isa and once for the kernel's.
+func TestProfileAsksOnce(t *testing.T) {
+	for _, isa := range arch.Names() {
+		t.Run(isa, func(t *testing.T) {
+			for profile, most := range map[string]int{classify.ISA: 1, classify.Linux612: 2} {
+				p, m := openObserved(t, isa, []snippet{{"f", plainText[isa]}}, runtime.Options{Profile: profile})
+				m.at = p.at["f"] + 32 // further than an instruction, or a jump, is long
+				if err := p.Register(&runtime.Probe{Symbol: "f"}); err != nil {
+					t.Fatal(err)
+				}
+				if m.reads != most {
+					t.Errorf("%s: the text was read %d times, want %d", profile, m.reads, most)
+				}
+			}
+		})
+	}
+}
+
+// A probe that the kernel limits is made anew when its own text changes, and not when
+// other text of the function does.
+func TestProfileKeepsSites(t *testing.T) {
+	for _, isa := range arch.Names() {
+		t.Run(isa, func(t *testing.T) {
+			p, m := openObserved(t, isa, []snippet{{"f", plainText[isa]}}, runtime.Options{Profile: classify.Linux612, NoOptimize: true})
+			if err := p.Register(&runtime.Probe{Symbol: "f"}); err != nil {
+				t.Fatal(err)
+			}
+			text := p.textOf(plainText[isa])
+			for name, c := range map[string]struct {
+				at   uint64
+				made bool
+			}{"its own": {0, true}, "far from it": {36, false}} {
+				before := m.patches
+				changed := append([]byte(nil), text[c.at:][:4]...)
+				number := 2 // of the first instruction of amd64; it is in the second byte of others'
+				if p.isa.Align() > 1 {
+					number = 1
+				}
+				if isa == "ppc64" {
+					number = 3
+				}
+				if isa == "ppc64le" {
+					number = 0
+				}
+				changed[number] ^= 4
+				if err := p.Memory().Write(p.at["f"]+c.at, changed); err != nil {
+					t.Fatal(err)
+				}
+				p.call(0, "f", 1)
+				if made := m.patches != before; made != c.made {
+					t.Errorf("%s: made anew %v, want %v", name, made, c.made)
+				}
+			}
+		})
+	}
+}
+
+// What the kernel refuses in new text is lost, as it would be refused, and comes back with
+// the old text.
+func TestProfileJudgesNewText(t *testing.T) {
+	for _, isa := range arch.Names() {
+		rows := kernelRefusals[isa]
+		if isa == "ppc64le" {
+			rows = kernelRefusals["ppc64"]
+		}
+		for _, c := range rows {
+			t.Run(isa+" "+c.name, func(t *testing.T) {
+				p := openSnippets(t, isa, []snippet{{"f", plainText[isa]}}, guest.Options{}, runtime.Options{Profile: classify.Linux612})
+				probe := &runtime.Probe{Symbol: "f", Offset: c.offset}
+				if err := p.Register(probe); err != nil {
+					t.Fatal(err)
+				}
+				for _, step := range []struct {
+					text string
+					want error
+				}{{c.code, c.errno}, {plainText[isa], nil}} {
+					if err := p.Memory().Write(p.at["f"], p.textOf(step.text)); err != nil {
+						t.Fatal(err)
+					}
+					if err := probe.Lost(); (err == nil) != (step.want == nil) || !errors.Is(err, step.want) {
+						t.Errorf("lost: %v, want %v", err, step.want)
+					}
+				}
+				if p.call(0, "f", 1); p.Hits(probe) != 1 {
+					t.Errorf("%d hits", p.Hits(probe))
+				}
+			})
+		}
 	}
 }

@@ -51,22 +51,24 @@ func (r *Runtime) Register(p *Probe) error {
 
 // siteFor returns the site of a probe at addr, which it makes where there is none.
 func (r *Runtime) siteFor(p *Probe, im *Image, addr uint64) (*site, error) {
-	addr, err := r.placeAsKernel(p, im, addr)
-	if err != nil {
-		return nil, err
+	answer := r.askKernel(im, addr)
+	if answer.rule != nil {
+		return nil, refuse(p, addr, answer.rule, nil)
 	}
-	addr, entry := r.placeEntry(p, im, addr)
+	addr, entry := r.placeEntry(p, im, answer.addr)
 	if s := r.sites[addr]; s != nil {
 		if s.lost != nil {
 			return nil, refuse(p, addr, s.lost.Rule, s.lost.Err)
 		}
 		return s, nil
 	}
-	prepare := r.newSite
+	var s *site
+	var err error
 	if entry {
-		prepare = r.newEntry
+		s, err = r.newEntry(p, im, addr)
+	} else {
+		s, err = r.newSite(p, im, addr, &answer)
 	}
-	s, err := prepare(p, im, addr)
 	if err == nil {
 		s.origin = new(origin)
 		if putErr := r.put(s); putErr != nil {
@@ -229,8 +231,8 @@ func (r *Runtime) owns(addr uint64) bool {
 }
 
 // newSite checks that addr may be probed and prepares the execution of its
-// instruction.
-func (r *Runtime) newSite(p *Probe, im *Image, addr uint64) (*site, error) {
+// instruction. The kernel's answer is nil where it has not been asked.
+func (r *Runtime) newSite(p *Probe, im *Image, addr uint64, kernel *kernelAnswer) (*site, error) {
 	if im.unloaded || r.imageAt(addr) != im {
 		return nil, refuse(p, addr, &ruleNotText, nil)
 	}
@@ -240,27 +242,19 @@ func (r *Runtime) newSite(p *Probe, im *Image, addr uint64) (*site, error) {
 	if r.insideEntry(im, addr) {
 		return nil, refuse(p, addr, &ruleInEntry, nil)
 	}
-	res, ok := r.judge(im, addr)
-	if !ok {
-		return nil, refuse(p, addr, &ruleNotText, nil)
+	judged, v, refused := r.judgeSite(im, addr, kernel)
+	if refused != nil {
+		return nil, refuse(p, addr, refused, nil)
 	}
-	v := im.rules.At(&res.Func, addr-im.bias)
-	if !v.OK() {
-		return nil, refuse(p, addr, v.Rule, nil)
-	}
-	s := &site{addr: addr, image: im}
-	if i, start := decode.Find(res.Insts, addr-im.bias); start {
-		s.region, s.mayBoost = res.Optimize[i], res.Verdicts[i].Boost
-	}
+	s := &site{addr: addr, image: im, judgement: judged}
 	if err := r.decodeAt(&s.inst, addr); err != nil {
 		return nil, refuse(p, addr, &ruleNotText, err)
 	}
 	if r.opt.Uprobes {
-		r.restrict(s, &v)
+		r.chooseScratch(s, &v)
 	}
-	r.limitAsKernel(s)
-	if !s.mayBoost || r.opt.NoBoost {
-		s.boost = boostNever
+	if !judged.boost || r.opt.NoBoost {
+		s.boosting = boostNever
 	}
 	n := max(int(s.inst.Len), int(s.region.Region))
 	s.original = make([]byte, n)

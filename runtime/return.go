@@ -374,9 +374,9 @@ func (r *Runtime) makeTrampoline(im *Image) error {
 		return err
 	}
 	s := &site{
-		addr: addr + uint64(len(prefix)), image: im, internal: true, boost: boostNever,
-		original: text[len(prefix):][:size],
-		region:   optcheck.Verdict{Region: uint8(size), Moved: uint8(len(r.isa.ReturnInst()))},
+		addr: addr + uint64(len(prefix)), image: im, internal: true, boosting: boostNever,
+		original:  text[len(prefix):][:size],
+		judgement: judgement{region: optcheck.Verdict{Region: uint8(size), Moved: uint8(len(r.isa.ReturnInst()))}},
 	}
 	if err := r.isa.Decode(&s.inst, s.original, s.addr); err != nil {
 		return err

@@ -93,7 +93,8 @@ type Options struct {
 const defaultPass = 10_000
 
 // Runtime is a machine with probes. It is used by one goroutine at a time;
-// handlers may call all of its methods but those that run the machine.
+// handlers may call all of its methods but those that run the machine: from a
+// handler these cannot be answered, and return ErrInHandler.
 type Runtime struct {
 	m          Machine
 	isa        arch.ISA

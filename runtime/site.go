@@ -4,24 +4,22 @@ import (
 	"slices"
 
 	"xol/decode"
-	"xol/optcheck"
 	"xol/patch"
 )
 
 // site is a probed instruction: one probe, or an aggregate of several.
 type site struct {
-	addr     uint64
-	inst     decode.Inst
-	image    *Image
+	addr  uint64
+	inst  decode.Inst
+	image *Image
+	judgement
 	probes   []*Probe // in the order of registration; never changed in place, where handlers may run
 	original []byte   // the text of the region; of the instruction where there is none
-	region   optcheck.Verdict
-	step     piece // the copy with a breakpoint behind it
-	boosted  piece // the copy with a jump back
-	boost    boost
+	step     piece    // the copy with a breakpoint behind it
+	boosted  piece    // the copy with a jump back
+	boosting boost
 	armed    bool // a breakpoint or a jump stands
 	gone     bool
-	mayBoost bool
 	internal bool // the runtime's own
 	several  bool // the copy accesses memory behind other instructions
 	entry    bool // a patchable entry, which becomes a call
@@ -173,7 +171,7 @@ func (p *Probe) Optimized() bool {
 func (p *Probe) Called() bool { return p.site != nil && p.site.entry && p.site.armed && p.enabled }
 
 // Boosted reports whether the copy of the instruction ends in a jump back.
-func (p *Probe) Boosted() bool { return p.site != nil && p.site.boost == boostReady }
+func (p *Probe) Boosted() bool { return p.site != nil && p.site.boosting == boostReady }
 
 // Enabled reports whether the probe is registered and enabled.
 func (p *Probe) Enabled() bool { return p.enabled }

@@ -8,7 +8,6 @@ import (
 
 	"xol/analyze"
 	"xol/classify"
-	"xol/decode"
 	"xol/image"
 	"xol/machine"
 )
@@ -197,14 +196,8 @@ func (r *Runtime) stands(s *site) bool {
 	if s.entry {
 		return true
 	}
-	res, ok := r.judge(s.image, s.addr)
-	if !ok {
-		return false
-	}
-	addr := s.addr - s.image.bias
-	v := s.image.rules.At(&res.Func, addr)
-	i, start := decode.Find(res.Insts, addr)
-	return v.OK() && start && (r.opt.Uprobes || res.Optimize[i] == s.region)
+	judged, _, refused := r.judgeSite(s.image, s.addr, nil)
+	return refused == nil && judged == s.judgement
 }
 
 // replace makes anew what was made of old text. CPUs that execute some of it come back
@@ -228,12 +221,12 @@ func (r *Runtime) replace(s *site) error {
 
 // remake returns what stands at the place of a site now.
 func (r *Runtime) remake(s *site) *site {
-	lost := &site{addr: s.addr, image: s.image, entry: s.entry, boost: boostNever}
+	lost := &site{addr: s.addr, image: s.image, entry: s.entry, boosting: boostNever}
 	if s.entry {
 		lost.lost = refuse(s.probes[0], s.addr, &ruleTextEntry, nil).(*RegisterError)
 		return lost
 	}
-	now, err := r.newSite(s.probes[0], s.image, s.addr)
+	now, err := r.newSite(s.probes[0], s.image, s.addr, nil)
 	if err == nil {
 		return now
 	}

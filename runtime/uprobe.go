@@ -411,14 +411,18 @@ func (p *Process) listen(m *mapping, u *Uprobe, by int) error {
 // noScratch stands for no scratch register: register 0 of a File never is one.
 const noScratch = 0
 
-// restrict makes a site what uprobes know: no boost, no jump but in the place of
-// a NOP. An operand relative to the instruction pointer is addressed through a
-// register that is restored behind the copy.
-func (r *Runtime) restrict(s *site, v *classify.Verdict) {
-	s.mayBoost = false
-	if !r.opt.OptimizeNops || !bytes.Equal(s.inst.Bytes(), r.isa.EntryNop()) {
-		s.region.Region = 0
+// restrict makes a judgement what uprobes know: no boost, no jump but in the place of a
+// NOP.
+func (r *Runtime) restrict(j *judgement, inst *decode.Inst) {
+	j.boost = false
+	if !r.opt.OptimizeNops || !bytes.Equal(inst.Bytes(), r.isa.EntryNop()) {
+		j.region.Region = 0
 	}
+}
+
+// chooseScratch has an operand relative to the instruction pointer addressed through a
+// register that is restored after the copy, as uprobes do.
+func (r *Runtime) chooseScratch(s *site, v *classify.Verdict) {
 	for _, c := range [...]struct {
 		fix  classify.Fixups
 		name string

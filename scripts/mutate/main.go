@@ -2,7 +2,10 @@
 // should notice it. The working tree stays as it is: the go command reads the
 // changed file through an overlay.
 //
-//	go run ./scripts/mutate [-faults FILE] [-only REGEXP] [-j N] [-tags TAGS]
+//	go run ./scripts/mutate [-faults FILE] [-only REGEXP] [-j N] [-tags TAGS] [-check]
+//
+// With -check no test runs: it only makes sure that every fault can still be put in,
+// and that the code builds with it.
 //
 // It has to run in the root of the project. Exit status: 0 if every fault was
 // noticed, 1 if one was not, 2 if the table is wrong.
@@ -30,9 +33,10 @@ func main() {
 	only := flag.String("only", "", "only the faults whose name matches `REGEXP`")
 	tags := flag.String("tags", "", "build tags")
 	jobs := flag.Int("j", 1, "try `N` faults at a time")
+	check := flag.Bool("check", false, "only make sure that each fault can be put in, and builds")
 	limit := flag.Duration("limit", 10*time.Minute, "a test that runs longer has noticed the fault")
 	flag.Parse()
-	survived, err := run(os.Stdout, *table, *only, *jobs, tester{tags: *tags, limit: *limit})
+	survived, err := run(os.Stdout, *table, *only, *jobs, tester{tags: *tags, limit: *limit, check: *check})
 	switch {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "mutate:", err)
@@ -60,6 +64,9 @@ func run(w io.Writer, table, only string, jobs int, t tester) (survived int, err
 		if match.MatchString(f.name) {
 			chosen = append(chosen, f)
 		}
+	}
+	if t.check {
+		return 0, t.checkAll(w, chosen)
 	}
 	if err := t.sound(chosen); err != nil {
 		return 0, err
@@ -101,6 +108,38 @@ func tryAll(t tester, faults []fault, jobs int) ([]outcome, error) {
 type tester struct {
 	tags  string
 	limit time.Duration
+	check bool // tests are not run
+}
+
+// checkAll puts each fault in, and builds its package.
+func (t tester) checkAll(w io.Writer, faults []fault) error {
+	var errs []error
+	for i := range faults {
+		errs = append(errs, t.build(&faults[i]))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%d faults can be put in\n", len(faults))
+	return err
+}
+
+// build builds the package of a fault with it in place.
+func (t tester) build(f *fault) error {
+	dir, err := os.MkdirTemp("", "mutate-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	overlay, err := f.overlay(dir)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("go", "build", "-tags", t.tags, "-overlay", overlay, "./"+filepath.Dir(f.file))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: the code with the fault does not build: %w\n%s", f.name, err, out)
+	}
+	return nil
 }
 
 // outcome is what the tests said of a fault.

@@ -89,6 +89,13 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s, only %q: %d survived, error %v", c.table, c.only, survived, err)
 		}
 	}
+	tests.check = true
+	for table, want := range map[string]string{"faults.txt": "", "broken.txt": "does not build", "gone.txt": "0 times in sum.go"} {
+		_, err := run(io.Discard, table, "", 1, tests)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("check of %s: error %v", table, err)
+		}
+	}
 	if text, err := os.ReadFile("sum.go"); err != nil || !strings.Contains(string(text), "a + b") {
 		t.Errorf("the file itself was changed: %q, %v", text, err)
 	}
