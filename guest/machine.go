@@ -83,12 +83,9 @@ func Open(opt Options) (*Machine, error) {
 		return nil, errTrace
 	}
 	m := &Machine{
-		ISA: opt.ISA, File: opt.ISA.Registers(), Order: binary.LittleEndian, opt: opt,
+		ISA: opt.ISA, File: opt.ISA.Registers(), Order: opt.ISA.ByteOrder(), opt: opt,
 		memory: memory{pages: map[uint64]*page{}},
 		random: rand.NewPCG(opt.Seed, 0),
-	}
-	if opt.ISA.Name() == "ppc64" {
-		m.Order = binary.BigEndian
 	}
 	var err error
 	if m.model, err = emulator.ModelOf(opt.ISA.Name(), m.File); err != nil {

@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"xol/arch"
+	"xol/image/isa"
 	"xol/runtime"
 )
 
@@ -74,13 +75,13 @@ func (m *Machine) open(r io.ReaderAt, bias uint64) (*elf.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	isa, err := arch.ByMachine(f.Machine, f.ByteOrder)
+	of, err := arch.ByMachine(f.Machine, f.ByteOrder)
 	if err != nil {
 		return nil, err
 	}
 	fixed := f.Type == elf.ET_EXEC && bias == 0
-	if isa.Name() != m.ISA.Name() || !fixed && f.Type != elf.ET_DYN || bias%PageSize != 0 {
-		return nil, fmt.Errorf("guest: %v for %s, %#x above its place; want %v for %s", f.Type, isa.Name(), bias, elf.ET_EXEC, m.ISA.Name())
+	if of.Name() != m.ISA.Name() || !fixed && f.Type != elf.ET_DYN || bias%PageSize != 0 {
+		return nil, fmt.Errorf("guest: %v for %s, %#x above its place; want %v for %s", f.Type, of.Name(), bias, elf.ET_EXEC, m.ISA.Name())
 	}
 	return f, nil
 }
@@ -128,13 +129,6 @@ func permOfSegment(flags elf.ProgFlag) (p runtime.Perm) {
 	return p
 }
 
-// relativeTypes are the relocations that add the bias, by machine.
-var relativeTypes = map[elf.Machine]uint32{
-	elf.EM_X86_64:  uint32(elf.R_X86_64_RELATIVE),
-	elf.EM_AARCH64: uint32(elf.R_AARCH64_RELATIVE),
-	elf.EM_PPC64:   uint32(elf.R_PPC64_RELATIVE),
-}
-
 // relocate fills in the pointers of a position-independent file.
 func (m *Machine) relocate(f *elf.File, bias uint64) error {
 	s := f.Section(".rela.dyn")
@@ -146,9 +140,10 @@ func (m *Machine) relocate(f *elf.File, bias uint64) error {
 		return err
 	}
 	const size = 24
+	relative := isa.Known().Find(f.Machine).Loader.Relative
 	for ; len(data) >= size; data = data[size:] {
 		off, info, addend := f.ByteOrder.Uint64(data), f.ByteOrder.Uint64(data[8:]), f.ByteOrder.Uint64(data[16:])
-		if uint32(info) != relativeTypes[f.Machine] {
+		if uint32(info) != relative {
 			return fmt.Errorf("guest: a relocation of type %d at %#x", uint32(info), off)
 		}
 		if err := m.WriteWord(off+bias, addend+bias); err != nil {

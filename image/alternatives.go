@@ -2,13 +2,11 @@ package image
 
 import (
 	"cmp"
-	"debug/elf"
-	"encoding/binary"
 	"slices"
 	"strings"
 	"sync"
 
-	"xol/place"
+	"xol/image/isa"
 )
 
 // Alternative is text that a Linux kernel may write over some of its own while
@@ -28,13 +26,13 @@ type Alternative struct {
 }
 
 // When says on which machines an alternative replaces the text.
-type When uint8
+type When = isa.When
 
 // On which machines.
 const (
-	WhenCPU    When = iota // on some, by their CPU, its firmware or boot options
-	WhenAlways             // on all that are no guests of Xen without hardware virtualization (PV)
-	WhenNever              // on no such machine
+	WhenCPU    = isa.WhenCPU    // on some, by their CPU, its firmware or boot options
+	WhenAlways = isa.WhenAlways // on all that are no guests of Xen without hardware virtualization (PV)
+	WhenNever  = isa.WhenNever  // on no such machine
 )
 
 // Alternatives returns what the tables of a kernel or a module tell of text
@@ -59,7 +57,11 @@ func (im *Image) readAlternatives() ([]Alternative, error) {
 	}
 	for i := range linuxTables {
 		t := &linuxTables[i]
-		if !slices.Contains(alternativeTables, t.section) {
+		read := r.entries
+		switch {
+		case slices.Contains(fixupTables, t.section):
+			read = r.featureFixups
+		case t.section != altSection:
 			continue
 		}
 		parts, err := r.locate(t)
@@ -67,7 +69,7 @@ func (im *Image) readAlternatives() ([]Alternative, error) {
 			return nil, err
 		}
 		for i := range parts {
-			r.read(&parts[i])
+			read(&parts[i])
 		}
 	}
 	if err := r.securityFixups(); err != nil {
@@ -80,9 +82,11 @@ func (im *Image) readAlternatives() ([]Alternative, error) {
 	return r.list, nil
 }
 
-// alternativeTables are the sections of the tables that say where a replacement
-// stands.
-var alternativeTables = []string{".altinstructions", "__ftr_fixup", "__mmu_ftr_fixup", "__fw_ftr_fixup"}
+// The sections of the tables that say where a replacement stands: of x86 and
+// arm64, and of ppc64.
+const altSection = ".altinstructions"
+
+var fixupTables = []string{"__ftr_fixup", "__mmu_ftr_fixup", "__fw_ftr_fixup"}
 
 // alternativeReader collects alternatives.
 type alternativeReader struct {
@@ -91,17 +95,6 @@ type alternativeReader struct {
 	// Calls through pointers that are to become direct ones, and those that
 	// are no such calls any more: the text is then a running kernel's.
 	calls, called int
-}
-
-func (r *alternativeReader) read(t *tableData) {
-	switch r.im.machine {
-	case elf.EM_X86_64:
-		r.x86(t)
-	case elf.EM_AARCH64:
-		r.arm64(t)
-	case elf.EM_PPC64:
-		r.featureFixups(t)
-	}
 }
 
 // add takes one alternative, if it lies in text and its replacement in the file.
@@ -124,85 +117,55 @@ func (r *alternativeReader) add(a Alternative, length uint64) {
 	r.list = append(r.list, a)
 }
 
-// The layouts of x86's .altinstructions: where the original and its replacement
-// stand, each relative to itself, the condition, and the lengths of both
-// [arch/x86/include/asm/alternative.h]. Up to 5.12 the number of bytes of
-// padding follows; from 6.3 on flags are apart.
-const (
-	altSize5 = 13
-	altSize6 = 12
-	altSize  = 14
-)
-
-// Conditions of x86's alternatives [arch/x86/include/asm/cpufeatures.h].
-const (
-	featureAlways = 3*32 + 21
-	featureXenPV  = 8*32 + 16
-
-	altNot  = 1 << 0 // where the CPU lacks the feature
-	altCall = 1 << 1 // call what a pointer points to, instead of through it
-
-	altNot6 = 1 << 15 // altNot in a layout without flags
-)
-
-// x86AltSize returns the size of the entries: that with which all of them make
-// sense, the newest where several do.
-func (m *marker) x86AltSize(t *tableData) int {
-	for _, size := range [...]int{altSize, altSize6, altSize5} {
-		if m.plausible(t, size) && plausibleLengths(t, size) {
-			return size
+// altLayout returns the layout of the entries of .altinstructions: that with
+// which all of them make sense, the newest where several do; nil where none is
+// known.
+func (m *marker) altLayout(t *tableData) *isa.AltLayout {
+	layouts := m.im.isa.Kernel.Alternatives.Layouts
+	for i := range layouts {
+		if l := &layouts[i]; len(layouts) == 1 || m.plausible(t, l.Size) && plausibleLengths(t, l) {
+			return l
 		}
 	}
-	return altSize
+	if len(layouts) == 0 {
+		return nil
+	}
+	return &layouts[0]
 }
 
-func plausibleLengths(t *tableData, size int) bool {
+func plausibleLengths(t *tableData, l *isa.AltLayout) bool {
 	ok := true
-	t.each(size, func(off int) {
-		at := x86AltLengths(size)
-		ok = ok && t.data[off+at] >= t.data[off+at+1]
-	})
+	t.each(l.Size, func(off int) { ok = ok && t.data[off+l.Lengths] >= t.data[off+l.Lengths+1] })
 	return ok
 }
 
-// x86AltLengths returns where in an entry the lengths stand: after the
-// condition, which has 4 bytes in the newest layout and else 2.
-func x86AltLengths(size int) int {
-	if size == altSize {
-		return 12
+// entries reads .altinstructions: where the original and its replacement stand,
+// each relative to itself, a condition, and the lengths of both
+// [arch/*/include/asm/alternative.h].
+func (r *alternativeReader) entries(t *tableData) {
+	l, alternatives := r.altLayout(t), &r.im.isa.Kernel.Alternatives
+	if l == nil {
+		return
 	}
-	return 10
-}
-
-func (r *alternativeReader) x86(t *tableData) {
-	size := r.x86AltSize(t)
-	lengths := x86AltLengths(size)
-	t.each(size, func(off int) {
-		feature, flags := t.order.u16(t.data[off+8:]), uint16(0)
-		if size == altSize {
-			flags = t.order.u16(t.data[off+10:])
-		} else if feature&altNot6 != 0 {
-			feature, flags = feature&^altNot6, altNot
+	nops, _ := r.syms.address(alternatives.Nops)
+	t.each(l.Size, func(off int) {
+		entry := t.data[off : off+l.Size]
+		a := Alternative{Addr: t.rel(off), From: t.rel(off + 4), Size: uint64(entry[l.Lengths])}
+		length, flags := entry[l.Lengths+1], uint16(0)
+		if l.Flags > 0 {
+			flags = t.order.u16(entry[l.Flags:])
 		}
-		a := Alternative{Addr: t.rel(off), From: t.rel(off + 4), Size: uint64(t.data[off+lengths]),
-			When: x86When(feature, flags&altNot != 0)}
-		length := uint64(t.data[off+lengths+1])
-		if flags&altCall != 0 {
+		c := alternatives.Condition(l, t.order.u16(entry[8:]), flags, length)
+		a.When = c.When
+		switch {
+		case c.Call:
 			a.Code = r.directCall(&a)
 			length = 0
+		case c.Computed:
+			length, a.Unknown = 0, nops == 0 || a.From != nops
 		}
-		r.add(a, length)
+		r.add(a, uint64(length))
 	})
-}
-
-func x86When(feature uint16, not bool) When {
-	switch {
-	case feature != featureAlways && feature != featureXenPV:
-		return WhenCPU
-	case (feature == featureAlways) != not:
-		return WhenAlways
-	}
-	return WhenNever
 }
 
 // directCall returns what replaces an indirect call through a pointer of a table
@@ -211,7 +174,7 @@ func x86When(feature uint16, not bool) When {
 // alt_replace_call; up to 6.6 arch/x86/kernel/paravirt.c, paravirt_patch]. It is
 // written for the address a.Addr.
 func (r *alternativeReader) directCall(a *Alternative) []byte {
-	const direct = 0xe8
+	calls := r.im.isa.Kernel.Alternatives.Calls
 	slot, size, ok := r.calledThrough(a.Addr)
 	if !ok {
 		r.called++
@@ -227,44 +190,36 @@ func (r *alternativeReader) directCall(a *Alternative) []byte {
 		return nil
 	}
 	target := r.im.order.u64(pointer)
-	for _, f := range paravirtFunctions {
-		if addr, ok := r.syms.address(f.name); ok && target == addr {
-			return []byte(f.code)
+	for _, f := range calls.Inlined {
+		if addr, ok := r.syms.address(f.Name); ok && target == addr {
+			return []byte(f.Code)
 		}
 	}
-	return binary.LittleEndian.AppendUint32([]byte{direct}, uint32(target-(a.Addr+5)))
-}
-
-// paravirtFunctions are not called, but replaced by what they do.
-var paravirtFunctions = []struct{ name, code string }{
-	{"nop_func", ""}, {"_paravirt_nop", ""}, {"_paravirt_ident_64", "\x48\x89\xf8"}, // mov %rdi,%rax
+	return calls.Direct(a.Addr, target)
 }
 
 // calledThrough returns the address of the pointer that the call at addr goes
-// through, relative to the instruction pointer or not, and the call's length.
+// through, and the call's length.
 func (r *alternativeReader) calledThrough(addr uint64) (slot, size uint64, ok bool) {
-	const relative, absolute = "\xff\x15", "\xff\x14\x25"
 	var buf [7]byte
 	code, err := r.im.Code(buf[:], addr, uint64(len(buf)))
 	if err != nil {
 		return 0, 0, false
 	}
-	switch {
-	case string(code[:2]) == relative:
-		return addr + 6 + r.im.order.i32(code[2:]), 6, true
-	case string(code[:3]) == absolute:
-		return r.im.order.i32(code[3:]), 7, true
-	}
-	return 0, 0, false
+	return r.im.isa.Kernel.Alternatives.Calls.Through(code, addr)
 }
 
 // paravirtCalls reads .parainstructions, which x86 kernels had up to 6.6: the
-// addresses of indirect calls that become direct ones, with a type and a length,
-// 16 bytes an entry [arch/x86/include/asm/paravirt_types.h]. Up to 5.11, some
-// became instructions that the tables do not have.
+// addresses of indirect calls that become direct ones, with a type and a length
+// [arch/x86/include/asm/paravirt_types.h]. Up to 5.11, some became instructions
+// that the tables do not have.
 func (r *alternativeReader) paravirtCalls() error {
-	s := r.im.sectionNamed(".parainstructions")
-	if r.im.machine != elf.EM_X86_64 || s == nil || !s.inMemory() || !s.inFile() {
+	calls := r.im.isa.Kernel.Alternatives.Calls
+	if calls == nil {
+		return nil
+	}
+	s := r.im.sectionNamed(calls.Section)
+	if s == nil || !s.inMemory() || !s.inFile() {
 		return nil
 	}
 	data, err := r.im.contents(s)
@@ -272,12 +227,12 @@ func (r *alternativeReader) paravirtCalls() error {
 		return err
 	}
 	inTables := true
-	if alts := r.im.sectionNamed(".altinstructions"); alts != nil {
+	if alts := r.im.sectionNamed(altSection); alts != nil {
 		data, err := r.im.contents(alts)
 		if err != nil {
 			return err
 		}
-		inTables = r.x86AltSize(&tableData{r.im.order, alts.addr, data}) != altSize5
+		inTables = r.altLayout(&tableData{r.im.order, alts.addr, data}).Size != calls.OldLayout
 	}
 	t := tableData{r.im.order, s.addr, data}
 	t.each(16, func(off int) {
@@ -289,27 +244,6 @@ func (r *alternativeReader) paravirtCalls() error {
 		}
 	})
 	return nil
-}
-
-// arm64Nops is the function that replaces text by NOPs.
-const arm64Nops = "alt_cb_patch_nops"
-
-// arm64 reads .altinstructions: original and replacement, each relative to
-// itself, a capability of the CPU, whose highest bit says that the replacement
-// is a function that computes it, and the lengths of both
-// [arch/arm64/include/asm/alternative.h]. Up to 6.1, functions had a number for
-// a capability of their own, and no length.
-func (r *alternativeReader) arm64(t *tableData) {
-	const callback = 1 << 15
-	nops, _ := r.syms.address(arm64Nops)
-	t.each(12, func(off int) {
-		a := Alternative{Addr: t.rel(off), From: t.rel(off + 4), Size: uint64(t.data[off+10])}
-		length := uint64(t.data[off+11])
-		if t.order.u16(t.data[off+8:])&callback != 0 || length == 0 {
-			length, a.Unknown = 0, nops == 0 || a.From != nops
-		}
-		r.add(a, length)
-	})
 }
 
 // featureFixups reads __ftr_fixup and its like; see marker.featureFixups.
@@ -324,25 +258,16 @@ func (r *alternativeReader) featureFixups(t *tableData) {
 	})
 }
 
-// What ppc64 kernels write for the CPU's flaws: tables of NOPs for flushes and
-// barriers, relative to the entry, and symbols of single instructions, relative
-// to the symbol [arch/powerpc/lib/feature-fixups.c, code-patching.h].
-var flushTables = []string{
-	"__stf_entry_barrier_fixup", "__stf_exit_barrier_fixup", "__uaccess_flush_fixup", "__entry_flush_fixup",
-	"__scv_entry_flush_fixup", "__rfi_flush_fixup", "__spec_barrier_fixup",
-}
-
-const patchSitePrefix = "patch__"
-
-// securityFixups takes the sites of these. What the kernel writes there is not
-// in the file.
+// securityFixups takes the sites of which only the kernel knows what it writes
+// there.
 func (r *alternativeReader) securityFixups() error {
-	if r.im.machine != elf.EM_PPC64 {
+	fixups := r.im.isa.Kernel.Fixups
+	if fixups == nil {
 		return nil
 	}
 	for i := range r.im.sections {
 		s := &r.im.sections[i]
-		if !slices.Contains(flushTables, s.name) || !s.inMemory() || !s.inFile() {
+		if !slices.Contains(fixups.Tables, s.name) || !s.inMemory() || !s.inFile() {
 			continue
 		}
 		data, err := r.im.contents(s)
@@ -354,7 +279,7 @@ func (r *alternativeReader) securityFixups() error {
 	}
 	for _, i := range r.syms.sorted {
 		s := &r.syms.syms[i]
-		if !strings.HasPrefix(r.syms.name(s), patchSitePrefix) {
+		if !strings.HasPrefix(r.syms.name(s), fixups.SymbolPrefix) {
 			continue
 		}
 		if rel, err := r.im.Data(nil, s.addr, 4); err == nil {
@@ -366,7 +291,8 @@ func (r *alternativeReader) securityFixups() error {
 
 // unknownSite takes the instruction at addr and the NOPs after it.
 func (r *alternativeReader) unknownSite(addr uint64) {
-	const nop, most = 0x60000000, 64
+	const most = 64
+	nop := r.im.isa.Kernel.Fixups.Nop
 	size := uint64(4)
 	for size < most {
 		var buf [4]byte
@@ -379,26 +305,14 @@ func (r *alternativeReader) unknownSite(addr uint64) {
 	r.add(Alternative{Addr: addr, Size: size, Unknown: true}, 0)
 }
 
-// thunkLen is the length of an x86 jump or call to a thunk.
-const thunkLen = 5
-
-// thunks marks x86's jumps to return thunks, and branches to thunks that branch
-// indirectly: .return_sites and .retpoline_sites list them, relative to
-// themselves [arch/x86/kernel/alternative.c].
+// thunks marks jumps to return thunks, and branches to thunks that branch
+// indirectly [arch/x86/kernel/alternative.c].
 func (m *marker) thunks() error {
-	if m.im.machine != elf.EM_X86_64 {
-		return nil
-	}
+	kernel := &m.im.isa.Kernel
 	for i := range m.im.sections {
 		s := &m.im.sections[i]
-		kind := place.Kind(0)
-		switch s.name {
-		case ".return_sites":
-			kind = place.ReturnThunk
-		case ".retpoline_sites":
-			kind = place.BranchThunk
-		}
-		if kind == 0 || !s.inMemory() || !s.inFile() {
+		table := slices.IndexFunc(kernel.Thunks, func(t isa.ThunkTable) bool { return t.Section == s.name })
+		if table < 0 || !s.inMemory() || !s.inFile() {
 			continue
 		}
 		data, err := m.im.contents(s)
@@ -407,7 +321,7 @@ func (m *marker) thunks() error {
 		}
 		t := tableData{m.im.order, s.addr, data}
 		m.marks = slices.Grow(m.marks, len(data)/4)
-		t.each(4, func(off int) { m.site(t.rel(off), thunkLen, kind) })
+		t.each(4, func(off int) { m.site(t.rel(off), kernel.CallSize, kernel.Thunks[table].Kind) })
 	}
 	return nil
 }

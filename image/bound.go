@@ -3,11 +3,14 @@ package image
 import (
 	"debug/elf"
 	"fmt"
+
+	"xol/image/isa"
 )
 
 // fileBound is how large a file can be by its own headers, as far as its start
-// has been seen. The zero value has seen nothing.
+// has been seen.
 type fileBound struct {
+	isas     isa.Set
 	size     int64 // bytes, with room for what may follow what headers speak of; 0: not known
 	sections bool  // the section headers have been seen as well
 }
@@ -29,7 +32,7 @@ func (b *fileBound) check(start []byte) (int64, error) {
 		if len(start) < headSize {
 			return 0, nil
 		}
-		size, ok := boundOf(start)
+		size, ok := boundOf(start, b.isas)
 		if !ok {
 			return 0, ErrNotELF
 		}
@@ -47,15 +50,15 @@ func (b *fileBound) check(start []byte) (int64, error) {
 
 // boundOf returns how large a file can be that starts so; ok is false where it
 // is neither an ELF file nor a kernel nor packed.
-func boundOf(start []byte) (size int64, ok bool) {
+func boundOf(start []byte, isas isa.Set) (size int64, ok bool) {
 	head := start[:headSize]
 	if isELF(head) {
 		return withTail(headersEnd(start)), true
 	}
-	if raw := rawKernel(head, maxUnpacked); raw != nil {
+	if raw, _ := rawKernel(head, maxUnpacked, isas); raw != nil {
 		return withTail(int64(min(raw.Size, maxUnpacked))), true
 	}
-	p, err := findPacking(nil, maxUnpacked, head)
+	p, err := findPacking(nil, maxUnpacked, head, isas)
 	switch {
 	case err != nil:
 		return maxUnpacked, true // what is wrong is said when it is unpacked

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/pierrec/lz4/v4"
+
+	"xol/image/isa"
 )
 
 // elfStart returns the header of an ELF file whose section headers are at
@@ -87,7 +89,7 @@ func TestUnpackBounded(t *testing.T) {
 			t.Run(c.name+", "+method, func(t *testing.T) {
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
-				_, _, _, err := unpack(bytes.NewReader(packed), int64(len(packed)))
+				_, _, _, err := unpack(bytes.NewReader(packed), int64(len(packed)), isa.Known())
 				runtime.ReadMemStats(&after)
 				if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 					t.Errorf("error %v, want %v with %q", err, c.want, c.text)

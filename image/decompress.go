@@ -12,6 +12,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 	"github.com/ulikunitz/xz/lzma"
+
+	"xol/image/isa"
 )
 
 // Bounds on what is unpacked, so that a small file cannot take all memory. The
@@ -69,7 +71,7 @@ func methodOf(head []byte) *method {
 
 // decompress unpacks the size bytes of r. want is the size that they must
 // have then; 0 where it is not known.
-func (m *method) decompress(r io.Reader, size, want int64) ([]byte, error) {
+func (m *method) decompress(r io.Reader, size, want int64, isas isa.Set) ([]byte, error) {
 	dst := &sink{limit: unpackLimit(size)}
 	if want > dst.limit {
 		return nil, dst.tooLarge()
@@ -77,7 +79,7 @@ func (m *method) decompress(r io.Reader, size, want int64) ([]byte, error) {
 	if want > 0 {
 		dst.grow(int(want) + 1) // one more to see the end
 	} else {
-		dst.check = new(fileBound).check
+		dst.check = (&fileBound{isas: isas}).check
 	}
 	if err := m.unpack(dst, bufio.NewReaderSize(r, 256<<10)); err != nil {
 		return nil, err

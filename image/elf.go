@@ -138,6 +138,7 @@ func (im *Image) readHeaders() error {
 		return formatError(err)
 	}
 	im.file, im.typ, im.machine, im.entry = f, f.Type, f.Machine, f.Entry
+	im.isa = im.opt.isas().Find(im.machine)
 	im.flags = im.order.u32(hdr[48:])
 	switch im.typ {
 	case elf.ET_EXEC, elf.ET_DYN, elf.ET_REL:
@@ -384,7 +385,7 @@ func (im *Image) sectionAt(addr uint64) *section {
 // layRaw stands in for the headers that a bare kernel image lacks: its
 // addresses are told by the symbols around its parts.
 func (im *Image) layRaw(raw *RawKernel) error {
-	im.typ, im.machine = elf.ET_EXEC, raw.Machine
+	im.typ, im.machine, im.isa = elf.ET_EXEC, raw.Machine, im.opt.isas().Find(raw.Machine)
 	im.order = byteOrder(raw.Order == binary.ByteOrder(binary.BigEndian))
 	base, syms, err := im.rawNames()
 	if err != nil {
@@ -426,7 +427,7 @@ func (im *Image) rawNames() (base uint64, syms []mapSymbol, err error) {
 	}
 	if k := findKallsyms(file, im.order); k != nil {
 		own := k.symbols()
-		if base, shift, ok := rawBase(k, own, file, im.order); ok {
+		if base, shift, ok := im.rawBase(k, own, file); ok {
 			moveSymbols(own, shift)
 			im.kernelNames = func() ([]mapSymbol, error) { return own, nil }
 			return base, own, nil

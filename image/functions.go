@@ -132,9 +132,7 @@ func (im *Image) cutBySymbols(c *cutter, t *symtab, e Extent) {
 			p.data = best.typ() == elf.STT_OBJECT
 			covered = max(covered, addr+p.size)
 		}
-		if im.machine == elf.EM_PPC64 {
-			p.local = localEntry(best.other)
-		}
+		p.local = im.localEntry(best.other)
 		p.resolver = t.anyIFunc(group[:n])
 		c.add(p)
 	}
@@ -150,9 +148,14 @@ func (t *symtab) anyIFunc(group []uint32) bool {
 	return false
 }
 
-// localEntry returns the offset of a function's local entry point [64-bit
-// ELFv2 ABI, 3.4.1, st_other].
-func localEntry(other byte) uint64 { return 1 << (other >> 5) >> 2 << 2 }
+// localEntry returns the offset of a function's local entry point by its
+// symbol.
+func (im *Image) localEntry(other byte) uint64 {
+	if im.isa.LocalEntry == nil {
+		return 0
+	}
+	return im.isa.LocalEntry(other)
+}
 
 // worklist collects the functions of an image.
 type worklist struct {
@@ -226,7 +229,7 @@ func (w *worklist) gap(text int, lo, hi uint64, fill bool) {
 		return
 	}
 	start := w.skipFiller(text, lo, hi)
-	if hi-start < shortestInsn(w.im.machine) {
+	if hi-start < w.im.isa.MinInsn {
 		return
 	}
 	if fill {
@@ -304,13 +307,24 @@ func (w *worklist) skipPadding(text int, lo, hi uint64) uint64 {
 			return hi
 		}
 		w.buf = code
-		skipped := paddingLen(w.im.machine, w.im.order, code)
+		skipped := w.im.paddingLen(code)
 		lo += skipped
 		if skipped < n && (n < chunk || skipped < chunk-maxPadding) {
 			return lo
 		}
 	}
 	return hi
+}
+
+// maxPadding is the length of the longest piece of padding.
+const maxPadding = 16
+
+// paddingLen returns how many bytes at the start of code only fill up.
+func (im *Image) paddingLen(code []byte) uint64 {
+	if im.isa.Padding == nil {
+		return 0
+	}
+	return im.isa.Padding(code, im.order == bigEndian)
 }
 
 // functionHints returns what else than symbols tells of functions, by address.

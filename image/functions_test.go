@@ -158,7 +158,7 @@ func TestPadding(t *testing.T) {
 		{"ppc64", ppc64, "\x60\x00\x00\x00\x60\x42\x00\x00\x4e\x80\x00\x20", 8},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := paddingLen(tc.im.machine, tc.im.order, []byte(tc.code)); got != tc.want {
+			if got := tc.im.paddingLen([]byte(tc.code)); got != tc.want {
 				t.Errorf("got %d, want %d", got, tc.want)
 			}
 		})

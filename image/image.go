@@ -16,9 +16,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 
+	"xol/image/isa"
 	"xol/place"
 )
 
@@ -59,7 +61,12 @@ type Options struct {
 	DebugDirs []string
 	// Path is where the file is. OpenFile knows it.
 	Path string
+	// ISAs are those that xol does not know, or knows otherwise.
+	ISAs isa.Set
 }
+
+// isas returns what is known of all ISAs.
+func (o *Options) isas() isa.Set { return slices.Concat(o.ISAs, isa.Known()) }
 
 // mapSymbol is one line of a symbol map.
 type mapSymbol struct {
@@ -99,6 +106,7 @@ type Image struct {
 	file    *elf.File // nil for a bare kernel image
 	typ     elf.Type
 	machine elf.Machine
+	isa     *isa.Record
 	order   byteOrder
 	entry   uint64
 	flags   uint32 // e_flags
@@ -150,7 +158,7 @@ func open(r io.ReaderAt, size int64, opt Options) (*Image, error) {
 	if size == 0 {
 		return nil, ErrEmpty
 	}
-	r, size, format, err := unpack(r, size)
+	r, size, format, err := unpack(r, size, opt.isas())
 	if err != nil {
 		return nil, err
 	}
@@ -245,19 +253,12 @@ func (im *Image) ByteOrder() binary.ByteOrder {
 func (im *Image) Format() Format { return im.format }
 
 // ABI returns the version of the ppc64 ELF ABI: 1 with function descriptors,
-// 2 with local entry points; 0 on other machines [64-bit ELFv2 ABI, e_flags].
+// 2 with local entry points; 0 on other machines.
 func (im *Image) ABI() int {
-	if im.machine != elf.EM_PPC64 {
+	if im.isa.ABI == nil {
 		return 0
 	}
-	const abiMask = 3
-	if v := int(im.flags & abiMask); v != 0 {
-		return v
-	}
-	if im.order == bigEndian || im.sectionNamed(".opd") != nil {
-		return 1
-	}
-	return 2
+	return im.isa.ABI(im.flags, im.order == bigEndian, im.sectionNamed(".opd") != nil)
 }
 
 // Line returns the source line that the instruction at addr comes from, as

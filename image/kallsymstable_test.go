@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"xol/image/isa"
 )
 
 // kallsymsLayout is how a version of Linux lays its own table of symbols out.
@@ -538,7 +540,8 @@ func FuzzFindKallsyms(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, order := range []byteOrder{littleEndian, bigEndian} {
 			if k := findKallsyms(data, order); k != nil {
-				rawBase(k, k.symbols(), append(make([]byte, 64), data...), order)
+				im := &Image{order: order, isa: isa.Known().Find(elf.EM_AARCH64)}
+				im.rawBase(k, k.symbols(), append(make([]byte, 64), data...))
 			}
 		}
 	})

@@ -2,7 +2,6 @@ package image
 
 import (
 	"cmp"
-	"debug/elf"
 	"encoding/binary"
 	"slices"
 	"sort"
@@ -126,18 +125,18 @@ func findSymbol(syms []mapSymbol, name string) (mapSymbol, bool) {
 // rawBase returns the address where a bare kernel image starts, with the
 // symbols of its own table, of which those that are not absolute count from
 // the relative base or from the start of the image.
-func rawBase(k *kallsyms, syms []mapSymbol, file []byte, order byteOrder) (base, shift uint64, ok bool) {
+func (im *Image) rawBase(k *kallsyms, syms []mapSymbol, file []byte) (base, shift uint64, ok bool) {
 	text, named := findSymbol(syms, "_text")
 	switch {
 	case k.addressing == addressPlaced:
-		base, ok = voteForBase(syms, file, order)
+		base, ok = voteForBase(syms, file, im.order)
 		return base, base, ok
 	case k.addressing == addressWhole:
 		return text.Addr, 0, named
 	}
-	shift = order.u64(k.data[k.base:])
+	shift = im.order.u64(k.data[k.base:])
 	if shift == 0 {
-		return relocatedBase(k.base, file, order)
+		return im.relocatedBase(k.base, file)
 	}
 	if named {
 		return shift + text.Addr, shift, true
@@ -155,10 +154,11 @@ func textOffset(file []byte) uint64 { return binary.LittleEndian.Uint64(file[8:]
 // relocatedBase looks for the relocation that gives the relative base its
 // value, at offset at: its offset tells where the image starts, its addend is
 // the base.
-func relocatedBase(at int, file []byte, order byteOrder) (base, shift uint64, ok bool) {
+func (im *Image) relocatedBase(at int, file []byte) (base, shift uint64, ok bool) {
 	const page = 1 << 12
+	order, relative := im.order, uint64(im.isa.Loader.Relative)
 	for off := 0; off+relaSize <= len(file); off += 8 {
-		if order.u64(file[off+8:]) != uint64(elf.R_AARCH64_RELATIVE) {
+		if order.u64(file[off+8:]) != relative {
 			continue
 		}
 		base, shift = order.u64(file[off:])-uint64(at), order.u64(file[off+16:])

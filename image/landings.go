@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"xol/image/isa"
 	"xol/place"
 )
 
@@ -107,7 +108,7 @@ func (l *landings) symbols(t *symtab) {
 			last = s.addr
 		}
 		if l.im.ABI() == 2 {
-			if local := localEntry(s.other); local != 0 {
+			if local := l.im.localEntry(s.other); local != 0 {
 				l.add(s.addr+local, s.addr, place.LandLocalEntry)
 			}
 		}
@@ -183,16 +184,16 @@ func (l *landings) narrow() error {
 	im := l.im
 	for _, i := range im.byAddr {
 		s := &im.sections[i]
-		if holds(l.describing, s.addr) || s.exec() && im.machine == elf.EM_X86_64 {
+		if holds(l.describing, s.addr) || s.exec() && im.isa.ByteFields {
 			continue // also the fields of instructions
 		}
 		relative := !s.exec() && !strings.HasPrefix(s.name, ".rodata")
-		err := im.eachRela(s, s.size, l.syms, func(r *rela, h howto) error {
+		err := im.eachRela(s, s.size, l.syms, func(r *rela, h *isa.Howto) error {
 			at := s.addr + r.off
 			switch {
-			case h.value == absoluteS && h.field == data32:
+			case h.Value == isa.AbsoluteS && h.Field == isa.Data32:
 				l.add(l.syms.relocated(r, h, at), at, place.LandPointer)
-			case h.value == relativeS && relative && (h.field == data32 || h.field == data64):
+			case h.Value == isa.RelativeS && relative && (h.Field == isa.Data32 || h.Field == isa.Data64):
 				l.add(l.syms.relocated(r, h, at)+at, at, place.LandPointer)
 			}
 			return nil
@@ -205,14 +206,13 @@ func (l *landings) narrow() error {
 }
 
 // entryTags are the dynamic section's entries that are addresses of code: what
-// the loader calls, and where words lead that it binds late. The last is that
-// of ppc64, whose numbers mean other things elsewhere.
-var entryTags = []elf.DynTag{elf.DT_INIT, elf.DT_FINI, elf.DT_TLSDESC_PLT, elf.DT_PPC64_GLINK}
+// the loader calls, and where words lead that it binds late.
+var entryTags = []elf.DynTag{elf.DT_INIT, elf.DT_FINI, elf.DT_TLSDESC_PLT}
 
 func (l *landings) dynamic() error {
 	tags, err := l.im.dynamicTags()
 	for _, t := range tags {
-		if slices.Contains(entryTags, t.tag) && (t.tag != elf.DT_PPC64_GLINK || l.im.machine == elf.EM_PPC64) {
+		if slices.Contains(entryTags, t.tag) || slices.Contains(l.im.isa.EntryTags, t.tag) {
 			l.add(l.im.codeOf(t.value), t.at, place.LandPointer)
 		}
 	}
@@ -250,20 +250,12 @@ func (l *landings) linuxTables() error {
 
 // fixups reads __ex_table as marker.exceptions does.
 func (l *landings) fixups(t *tableData) {
-	t.each(exceptionSize(l.im.machine), func(off int) { l.add(t.rel(off+4), t.rel(off), place.LandExFixup) })
+	t.each(l.im.isa.Kernel.ExEntry, func(off int) { l.add(t.rel(off+4), t.rel(off), place.LandExFixup) })
 }
 
 // jumpLabels reads __jump_table as marker.jumpLabels does.
 func (l *landings) jumpLabels(t *tableData) {
 	t.each(16, func(off int) { l.add(t.rel(off+4), t.rel(off), place.LandJumpLabel) })
-}
-
-// exceptionSize returns the bytes of an entry of __ex_table.
-func exceptionSize(m elf.Machine) int {
-	if m == elf.EM_PPC64 {
-		return 8
-	}
-	return 12
 }
 
 // describingSections are the starts of the names of sections that tell of

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+
+	"xol/image/isa"
 )
 
 // PositionIndependent reports whether the file's addresses are not those that
@@ -115,10 +117,10 @@ func (im *Image) readPointers() (*pointers, error) {
 func (p *pointers) unlinked(im *Image, t *symtab) error {
 	for _, i := range im.byAddr {
 		s := &im.sections[i]
-		err := im.eachRela(s, s.size, t, func(r *rela, h howto) error {
+		err := im.eachRela(s, s.size, t, func(r *rela, h *isa.Howto) error {
 			switch at := s.addr + r.off; {
-			case h.field != data64:
-			case h.value == absoluteS && !t.syms[r.sym].external():
+			case h.Field != isa.Data64:
+			case h.Value == isa.AbsoluteS && !t.syms[r.sym].external():
 				p.add(at, t.relocated(r, h, at))
 			default:
 				p.add(at, 0)
@@ -156,25 +158,25 @@ func (p *pointers) relas(im *Image, t *symtab) error {
 
 // table takes one table of relocations.
 func (p *pointers) table(im *Image, table *relaTable) {
-	types := loaderTypesOf[im.machine]
-	known := howtos[im.machine]
+	types := &im.isa.Loader
+	known := im.isa.Relocations
 	table.each(relaSize, func(off int) {
 		r := table.order.rela(table.data[off:])
-		if r.typ == types.relative {
+		if r.typ == types.Relative {
 			p.add(r.off, r.addend)
 			return
 		}
 		h, ok := known[r.typ]
 		switch {
-		case r.typ == types.resolved[0] || r.typ == types.resolved[1]:
+		case r.typ == types.Resolved[0] || r.typ == types.Resolved[1]:
 			p.resolver(r.off, r.addend)
-		case r.typ == types.slots[0] || r.typ == types.slots[1] || ok && h.value == absoluteS && h.field == data64:
+		case r.typ == types.Slots[0] || r.typ == types.Slots[1] || ok && h.Value == isa.AbsoluteS && h.Field == isa.Data64:
 			var s symbol
 			if table.symbols && uint64(r.sym) < uint64(len(p.symbols.syms)) {
 				s = p.symbols.syms[r.sym]
 			}
-			p.symbol(im, &r, &s, r.typ == types.slots[0])
-		case ok && (h.value == nothing || h.field != data64):
+			p.symbol(im, &r, &s, r.typ == types.Slots[0])
+		case ok && (h.Value == isa.Nothing || h.Field != isa.Data64):
 		default:
 			p.add(r.off, 0)
 		}

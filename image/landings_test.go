@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"xol/image/isa"
 	"xol/place"
 )
 
@@ -152,7 +153,7 @@ func TestWordAcrossBlocks(t *testing.T) {
 		{littleEndian, 0x0807060504030201},
 		{bigEndian, 0x0102030405060708},
 	} {
-		im := &Image{r: bytes.NewReader(data), size: int64(len(data)), order: tc.order, typ: elf.ET_EXEC}
+		im := &Image{isa: new(isa.Record), r: bytes.NewReader(data), size: int64(len(data)), order: tc.order, typ: elf.ET_EXEC}
 		im.sections = []section{{
 			typ: elf.SHT_PROGBITS, flags: elf.SHF_ALLOC, addr: base, size: uint64(len(data)),
 		}}
@@ -355,7 +356,7 @@ func TestPackedRelocations(t *testing.T) {
 			for i := range 128 {
 				littleEndian.put64(data[8*i:], uint64(i))
 			}
-			im := &Image{r: bytes.NewReader(data), size: int64(len(data)), typ: elf.ET_DYN}
+			im := &Image{isa: new(isa.Record), r: bytes.NewReader(data), size: int64(len(data)), typ: elf.ET_DYN}
 			im.sections = []section{{typ: elf.SHT_PROGBITS, flags: elf.SHF_ALLOC, addr: base, size: uint64(len(data))}}
 			if err := im.finishLayout(); err != nil {
 				t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"xol/image/isa"
 )
 
 // Where unwindImage puts things.
@@ -27,7 +29,7 @@ const (
 func unwindImage(t testing.TB, order byteOrder, frames, lsda []byte) *Image {
 	t.Helper()
 	var file []byte
-	im := &Image{order: order, typ: elf.ET_EXEC, machine: elf.EM_X86_64, sections: []section{{}}}
+	im := &Image{isa: isa.Known().Find(elf.EM_X86_64), order: order, typ: elf.ET_EXEC, sections: []section{{}}}
 	add := func(name string, typ elf.SectionType, flags elf.SectionFlag, addr uint64, data []byte) {
 		im.sections = append(im.sections, section{
 			name: name, index: len(im.sections), typ: typ, flags: elf.SHF_ALLOC | flags,

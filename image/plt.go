@@ -7,9 +7,9 @@ import (
 
 // linkageStubs returns the stubs through which a program calls what other
 // files define. They have no symbols of their own; objdump's "printf@plt" is
-// what they are called here. ppc64 has its stubs elsewhere in text.
+// what they are called here.
 func (im *Image) linkageStubs() []piece {
-	if im.machine != elf.EM_X86_64 && im.machine != elf.EM_AARCH64 || im.typ == elf.ET_REL {
+	if im.isa.Stubs == nil || im.typ == elf.ET_REL {
 		return nil
 	}
 	var slots map[uint64]string
@@ -20,17 +20,13 @@ func (im *Image) linkageStubs() []piece {
 			continue
 		}
 		if slots == nil {
-			slots = im.slots(loaderTypesOf[im.machine].slots)
+			slots = im.slots(im.isa.Loader.Slots)
 		}
 		code, err := im.Code(nil, r.Addr, r.Size)
 		if err != nil {
 			continue
 		}
-		each := stubsX86
-		if im.machine == elf.EM_AARCH64 {
-			each = stubsARM64
-		}
-		each(code, r.Addr, im.sectionAt(r.Addr).entsize, func(addr, slot uint64) {
+		im.isa.Stubs(code, r.Addr, im.sectionAt(r.Addr).entsize, func(addr, slot uint64) {
 			if name, ok := slots[slot]; ok {
 				stubs = append(stubs, piece{addr: addr, name: name + "@plt", source: FromPLT})
 			}
@@ -68,45 +64,4 @@ func (im *Image) slots(types [2]uint32) map[uint64]string {
 		}
 	}
 	return slots
-}
-
-// stubsX86 finds, in each entry of a table, the jump through memory that it
-// ends with: FF 25 and a displacement.
-func stubsX86(code []byte, addr, size uint64, f func(addr, slot uint64)) {
-	const jump = 6
-	if size < jump || size > 32 {
-		size = 16
-	}
-	for ; uint64(len(code)) >= size; code, addr = code[size:], addr+size {
-		for i := 0; i+jump <= int(size); i++ {
-			if code[i] == 0xff && code[i+1] == 0x25 {
-				f(addr, addr+uint64(i)+jump+littleEndian.i32(code[i+2:]))
-				break
-			}
-		}
-	}
-}
-
-// stubsARM64 finds the pairs of adrp x16 and ldr x17, [x16, …] that stubs
-// start with, or have behind a bti c.
-func stubsARM64(code []byte, addr, _ uint64, f func(addr, slot uint64)) {
-	const (
-		bti              = 0xd503245f
-		adrp, adrpMask   = 0x90000010, 0x9f00001f
-		ldr, ldrMask     = 0xf9400211, 0xffc003ff
-		pageBits, ldrLog = 12, 3
-	)
-	for i := 0; i+8 <= len(code); i += 4 {
-		a, l := littleEndian.u32(code[i:]), littleEndian.u32(code[i+4:])
-		if a&adrpMask != adrp || l&ldrMask != ldr {
-			continue
-		}
-		page := int64(int32(a<<8)>>13)<<2 | int64(a>>29&3)
-		p := addr + uint64(i)
-		slot := p&^(1<<pageBits-1) + uint64(page)<<pageBits + uint64(l>>10&0xfff)<<ldrLog
-		if i >= 4 && littleEndian.u32(code[i-4:]) == bti {
-			p -= 4
-		}
-		f(p, slot)
-	}
 }

@@ -1,10 +1,13 @@
 package image
 
 import (
+	"debug/elf"
 	"encoding/binary"
 	"slices"
 	"strings"
 	"testing"
+
+	"xol/image/isa"
 )
 
 // TestLinkageStubs compares with the labels of objdump -d.
@@ -52,7 +55,7 @@ func TestStubsBTI(t *testing.T) {
 		code = binary.LittleEndian.AppendUint32(code, word)
 	}
 	got := make(map[uint64]uint64)
-	stubsARM64(code, 0x4005d0, 0, func(addr, slot uint64) { got[addr] = slot })
+	isa.Known().Find(elf.EM_AARCH64).Stubs(code, 0x4005d0, 0, func(addr, slot uint64) { got[addr] = slot })
 	if len(got) != 2 || got[0x4005d0] != 0x420010 || got[0x4005e8] != 0x420018 {
 		t.Errorf("got %#x", got)
 	}

@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"fmt"
 
+	"xol/image/isa"
 	"xol/place"
 )
 
@@ -20,75 +21,13 @@ func (o byteOrder) rela(b []byte) rela {
 	return rela{off: o.u64(b), addend: o.u64(b[16:]), typ: uint32(info), sym: uint32(info >> 32)}
 }
 
-// value says what a relocation computes, in the terms of the ABIs: S is the
-// symbol's address, A the addend, P the place's address, G that of the
-// symbol's entry in the global offset table.
-type value uint8
-
-const (
-	opaque       value = iota // what only the linker knows: the field keeps its bytes
-	nothing                   // a note to the linker
-	absoluteS                 // S + A
-	relativeS                 // S + A - P
-	pageS                     // Page(S + A) - Page(P)
-	absoluteG                 // G + A
-	relativeG                 // G + A - P
-	pageG                     // Page(G + A) - Page(P)
-	tocRelativeS              // S + A - TOC
-	tocRelativeG              // G + A - TOC
-	tocBase                   // TOC
-	sizeS                     // the symbol's size + A
-)
-
-// field says which bits a relocation fills.
-type field uint8
-
-const (
-	data8 field = iota // whole bytes, in the file's byte order
-	data16
-	data32
-	data64
-	armBranch26 // b, bl
-	armBranch19 // b.cond, cbz, ldr literal
-	armBranch14 // tbz
-	armAddr21   // adr, adrp
-	armImm12    // add, ldr, str; counted in units of the access
-	armImm16    // movz, movk
-	ppcHalf     // the lower half of an instruction
-	ppcHalfDS   // likewise, its last 2 bits belong to the opcode
-	ppcBranch24 // b, bl
-	ppcBranch14 // bc
-	ppcPrefix34 // a prefixed instruction
-)
-
-// fieldSizes are the bytes that a relocation speaks of, from its offset.
-var fieldSizes = [...]uint64{
-	data8: 1, data16: 2, data32: 4, data64: 8,
-	armBranch26: 4, armBranch19: 4, armBranch14: 4, armAddr21: 4, armImm12: 4, armImm16: 4,
-	ppcHalf: 2, ppcHalfDS: 2, ppcBranch24: 4, ppcBranch14: 4, ppcPrefix34: 8,
-}
-
-// howto is what a type of relocation does.
-type howto struct {
-	value value
-	field field
-	shift uint8 // the value's lowest bits that the field leaves out
-	round bool  // the field makes up for a lower part that is taken as signed
-}
-
-var howtos = map[elf.Machine]map[uint32]howto{
-	elf.EM_X86_64:  howtosX86,
-	elf.EM_AARCH64: howtosARM64,
-	elf.EM_PPC64:   howtosPPC64,
-}
-
 // howto returns what a type of relocation does; of an unknown one only that it
 // fills 4 bytes.
-func (im *Image) howto(typ uint32) howto {
-	if h, ok := howtos[im.machine][typ]; ok {
+func (im *Image) howto(typ uint32) isa.Howto {
+	if h, ok := im.isa.Relocations[typ]; ok {
 		return h
 	}
-	return howto{opaque, data32, 0, false}
+	return isa.Howto{Value: isa.Opaque, Field: isa.Data32}
 }
 
 // relocate returns the content of a section of a relocatable file.
@@ -106,7 +45,7 @@ func (im *Image) relocate(s *section) ([]byte, error) {
 
 // eachRela calls f with every relocation of a section that holds size bytes,
 // until f returns an error.
-func (im *Image) eachRela(s *section, size uint64, t *symtab, f func(r *rela, h howto) error) error {
+func (im *Image) eachRela(s *section, size uint64, t *symtab, f func(r *rela, h *isa.Howto) error) error {
 	for _, i := range s.relas {
 		from := &im.sections[i]
 		table, err := im.rawContents(from)
@@ -117,17 +56,17 @@ func (im *Image) eachRela(s *section, size uint64, t *symtab, f func(r *rela, h 
 			r := im.order.rela(table)
 			table = table[relaSize:]
 			h := im.howto(r.typ)
-			if h.value == nothing {
+			if h.Value == isa.Nothing {
 				continue
 			}
 			where := func() string { return fmt.Sprintf("entry %d of section %s", n, from.name) }
-			if r.off > size || fieldSizes[h.field] > size-r.off {
+			if r.off > size || h.Field.Size > size-r.off {
 				return &FormatError{What: "relocation outside its section", Where: where()}
 			}
 			if uint64(r.sym) >= uint64(len(t.syms)) {
 				return &FormatError{What: "relocation against a symbol that does not exist", Where: where()}
 			}
-			if err := f(&r, h); err != nil {
+			if err := f(&r, &h); err != nil {
 				return err
 			}
 		}
@@ -137,106 +76,60 @@ func (im *Image) eachRela(s *section, size uint64, t *symtab, f func(r *rela, h 
 
 // applyRelocations fills the fields of a section's content.
 func (im *Image) applyRelocations(data []byte, s *section, t *symtab) error {
-	return im.eachRela(s, uint64(len(data)), t, func(r *rela, h howto) error {
-		if h.value != opaque {
-			h.fill(data[r.off:], t.relocated(r, h, s.addr+r.off), im.order)
+	return im.eachRela(s, uint64(len(data)), t, func(r *rela, h *isa.Howto) error {
+		if h.Value != isa.Opaque {
+			h.Fill(data[r.off:], t.relocated(r, h, s.addr+r.off), im.ByteOrder())
 		}
 		return nil
 	})
 }
 
 // relocated computes the value of a relocation whose field stands at p.
-func (t *symtab) relocated(r *rela, h howto, p uint64) uint64 {
+func (t *symtab) relocated(r *rela, h *isa.Howto, p uint64) uint64 {
 	const page = 1<<12 - 1
 	sym := &t.syms[r.sym]
 	s := sym.addr + r.addend
-	if h.field == ppcBranch24 || h.field == ppcBranch14 {
-		if !sym.external() && h.value == relativeS {
-			s += localEntry(sym.other)
+	if h.Field.Branch {
+		if !sym.external() && h.Value == isa.RelativeS {
+			s += t.localEntry(sym.other)
 		}
 	} else if d, ok := t.descriptors[r.sym]; ok {
 		s = d + r.addend
 	}
 	g := t.got + uint64(r.sym)*gotEntrySize + r.addend
-	switch h.value {
-	case absoluteS:
+	switch h.Value {
+	case isa.AbsoluteS:
 		return s
-	case relativeS:
+	case isa.RelativeS:
 		return s - p
-	case pageS:
+	case isa.PageS:
 		return s&^page - p&^page
-	case absoluteG:
+	case isa.AbsoluteG:
 		return g
-	case relativeG:
+	case isa.RelativeG:
 		return g - p
-	case pageG:
+	case isa.PageG:
 		return g&^page - p&^page
-	case tocRelativeS:
+	case isa.TOCRelativeS:
 		return s - t.toc
-	case tocRelativeG:
+	case isa.TOCRelativeG:
 		return g - t.toc
-	case tocBase:
+	case isa.TOCBase:
 		return t.toc
-	case sizeS:
+	case isa.SizeS:
 		return sym.size + r.addend
 	}
 	return 0
 }
 
-// fill puts a value into the field that b starts with.
-func (h howto) fill(b []byte, v uint64, order byteOrder) {
-	if h.round {
-		v += 1 << (h.shift - 1)
-	}
-	if h.field == armImm12 {
-		v &= 1<<12 - 1 // of the address; the shift is by the access
-	}
-	v = uint64(int64(v) >> h.shift)
-	insert := func(order byteOrder, value, mask uint32) {
-		order.put32(b, order.u32(b)&^mask|value&mask)
-	}
-	w := uint32(v)
-	switch h.field {
-	case data8:
-		b[0] = byte(v)
-	case data16, ppcHalf:
-		order.put16(b, uint16(v))
-	case data32:
-		order.put32(b, w)
-	case data64:
-		order.put64(b, v)
-	case armBranch26:
-		insert(littleEndian, w>>2, 0x03ffffff)
-	case armBranch19:
-		insert(littleEndian, w>>2<<5, 0x00ffffe0)
-	case armBranch14:
-		insert(littleEndian, w>>2<<5, 0x0007ffe0)
-	case armAddr21:
-		insert(littleEndian, w>>2<<5&0x00ffffe0|w<<29, 0x60ffffe0)
-	case armImm12:
-		insert(littleEndian, w<<10, 0x003ffc00)
-	case armImm16:
-		insert(littleEndian, w<<5, 0x001fffe0)
-	case ppcHalfDS:
-		order.put16(b, order.u16(b)&3|uint16(v)&^3)
-	case ppcBranch24:
-		insert(order, w, 0x03fffffc)
-	case ppcBranch14:
-		insert(order, w, 0x0000fffc)
-	case ppcPrefix34:
-		insert(order, uint32(v>>16), 0x0003ffff)
-		order.put32(b[4:], order.u32(b[4:])&0xffff0000|w&0xffff)
-	}
-}
-
 // relocations marks the bytes of text that relocations fill.
 func (m *marker) relocations() error {
-	err := m.im.eachTextReloc(m.syms, func(addr uint64, r *rela, h howto) {
+	err := m.im.eachTextReloc(m.syms, func(addr uint64, r *rela, h *isa.Howto) {
 		kind := place.Reloc
 		if m.syms.syms[r.sym].external() {
 			kind = place.ExternalReloc
 		}
-		m.add(addr, fieldSizes[h.field], kind)
+		m.add(addr, h.Field.Size, kind)
 	})
 	if err != nil {
 		return err
@@ -245,13 +138,13 @@ func (m *marker) relocations() error {
 }
 
 // eachTextReloc calls f with every relocation of text and its address.
-func (im *Image) eachTextReloc(t *symtab, f func(addr uint64, r *rela, h howto)) error {
+func (im *Image) eachTextReloc(t *symtab, f func(addr uint64, r *rela, h *isa.Howto)) error {
 	for i := range im.sections {
 		s := &im.sections[i]
 		if !s.exec() {
 			continue
 		}
-		err := im.eachRela(s, s.size, t, func(r *rela, h howto) error {
+		err := im.eachRela(s, s.size, t, func(r *rela, h *isa.Howto) error {
 			f(s.addr+r.off, r, h)
 			return nil
 		})
@@ -266,44 +159,18 @@ func (im *Image) eachTextReloc(t *symtab, f func(addr uint64, r *rela, h howto))
 // data: what it fills is not part of an instruction. Only where instructions
 // have no fields of whole bytes can that be told.
 func (im *Image) eachDataReloc(f func(addr, size uint64)) error {
-	if im.machine != elf.EM_AARCH64 && im.machine != elf.EM_PPC64 {
+	if im.isa.ByteFields {
 		return nil
 	}
 	t, err := im.symbols()
 	if err != nil {
 		return err
 	}
-	return im.eachTextReloc(t, func(addr uint64, r *rela, h howto) {
-		if _, known := howtos[im.machine][r.typ]; known && h.field <= data64 {
-			f(addr, fieldSizes[h.field])
+	return im.eachTextReloc(t, func(addr uint64, r *rela, h *isa.Howto) {
+		if _, known := im.isa.Relocations[r.typ]; known && h.Field.IsData() {
+			f(addr, h.Field.Size)
 		}
 	})
-}
-
-// loaderTypes are the relocations that the loader applies to whole words,
-// besides those that put a symbol's address there in any file.
-type loaderTypes struct {
-	relative uint32    // adds to an address how far the file was moved
-	slots    [2]uint32 // of the global offset table: the address of a symbol
-	resolved [2]uint32 // what the function at an address returns
-}
-
-var loaderTypesOf = map[elf.Machine]loaderTypes{
-	elf.EM_X86_64: {
-		relative: uint32(elf.R_X86_64_RELATIVE),
-		slots:    [2]uint32{uint32(elf.R_X86_64_JMP_SLOT), uint32(elf.R_X86_64_GLOB_DAT)},
-		resolved: [2]uint32{uint32(elf.R_X86_64_IRELATIVE), uint32(elf.R_X86_64_IRELATIVE)},
-	},
-	elf.EM_AARCH64: {
-		relative: uint32(elf.R_AARCH64_RELATIVE),
-		slots:    [2]uint32{uint32(elf.R_AARCH64_JUMP_SLOT), uint32(elf.R_AARCH64_GLOB_DAT)},
-		resolved: [2]uint32{uint32(elf.R_AARCH64_IRELATIVE), uint32(elf.R_AARCH64_IRELATIVE)},
-	},
-	elf.EM_PPC64: {
-		relative: uint32(elf.R_PPC64_RELATIVE),
-		slots:    [2]uint32{uint32(elf.R_PPC64_JMP_SLOT), uint32(elf.R_PPC64_GLOB_DAT)},
-		resolved: [2]uint32{uint32(elf.R_PPC64_IRELATIVE), uint32(elf.R_PPC64_JMP_IREL)},
-	},
 }
 
 // relaTable is a table of relocations that the loader applies.
@@ -365,7 +232,7 @@ func (m *marker) relocateTable(t *tableData) error {
 	if err != nil {
 		return err
 	}
-	relative, size := loaderTypesOf[m.im.machine].relative, uint64(len(t.data))
+	relative, size := m.im.isa.Loader.Relative, uint64(len(t.data))
 	for _, data := range relas {
 		for ; len(data) >= relaSize; data = data[relaSize:] {
 			off := t.order.u64(data) - t.addr

@@ -5,6 +5,8 @@ import (
 	"debug/elf"
 	"fmt"
 	"strings"
+
+	"xol/image/isa"
 )
 
 // MapMismatchError says why the symbols of Options.Symbols cannot be those of
@@ -55,53 +57,29 @@ func (im *Image) symbolsFit(syms []mapSymbol, shift uint64) error {
 	return im.checkInText(syms, shift)
 }
 
-// machineSymbols are names that the kernels of one architecture have.
-var machineSymbols = []struct {
-	name    string
-	machine elf.Machine
-	arch    string
-}{
-	{"entry_SYSCALL_64", elf.EM_X86_64, "amd64"},
-	{"startup_64", elf.EM_X86_64, "amd64"},
-	{"el0t_64_sync", elf.EM_AARCH64, "arm64"},
-	{"primary_entry", elf.EM_AARCH64, "arm64"},
-	{"cpu_do_switch_mm", elf.EM_AARCH64, "arm64"},
-	{"start_here_multiplatform", elf.EM_PPC64, "ppc64"},
-	{"__start_interrupts", elf.EM_PPC64, "ppc64"},
-}
-
 // checkMachine reports that symbols are those of another architecture's
 // kernel.
 func (im *Image) checkMachine(syms []mapSymbol) error {
-	first := -1
-	for i := range syms {
-		for k := range machineSymbols {
-			m := &machineSymbols[k]
-			if m.name != syms[i].Name {
-				continue
-			}
-			if m.machine == im.machine {
-				return nil
-			}
-			if first < 0 {
-				first = k
-			}
+	owners := make(map[string]*isa.Record)
+	for _, r := range im.opt.isas() {
+		for _, name := range r.Kernel.Symbols {
+			owners[name] = r
 		}
 	}
-	if first < 0 {
+	foreign := ""
+	for i := range syms {
+		switch r := owners[syms[i].Name]; {
+		case r == nil:
+		case r.Machine == im.machine:
+			return nil
+		case foreign == "":
+			foreign = syms[i].Name
+		}
+	}
+	if foreign == "" {
 		return nil
 	}
-	return mismatch("%s is a symbol of %s kernels, and the file is for %v", machineSymbols[first].name, machineSymbols[first].arch, im.archName())
-}
-
-// archName returns the name of the file's architecture as people write it.
-func (im *Image) archName() string {
-	for i := range machineSymbols {
-		if m := &machineSymbols[i]; m.machine == im.machine {
-			return m.arch
-		}
-	}
-	return im.machine.String()
+	return mismatch("%s is a symbol of %s kernels, and the file is for %s", foreign, owners[foreign].Name, im.isa.Name)
 }
 
 // checkBounds compares the symbols around sections and tables with the
@@ -299,7 +277,7 @@ func (im *Image) checkEntries(syms []mapSymbol, shift uint64) error {
 		}
 	}
 	entries = spread(entries, entrySample)
-	starts, looked := 0, 0
+	starts, looked, endsFlow := 0, 0, im.isa.EndsFlow
 	for _, addr := range entries {
 		var buf [8]byte
 		before, err := im.Code(buf[:], addr-uint64(len(buf)), uint64(len(buf)))
@@ -307,7 +285,7 @@ func (im *Image) checkEntries(syms []mapSymbol, shift uint64) error {
 			continue // the first of its section
 		}
 		looked++
-		if endsFlow(im.machine, im.order, before) {
+		if endsFlow != nil && endsFlow(before, im.order == bigEndian) {
 			starts++
 		}
 	}

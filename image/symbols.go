@@ -8,6 +8,8 @@ import (
 	"sort"
 	"strings"
 	"sync"
+
+	"xol/image/isa"
 )
 
 // symbol is one entry of a symbol table. Its name lies in symtab.names.
@@ -45,6 +47,8 @@ type symtab struct {
 	// one for each symbol; relocatable files have no table yet.
 	got uint64
 	toc uint64 // ppc64: what r2 holds
+	// localEntry is that of the ISA.
+	localEntry func(other byte) uint64
 }
 
 func (t *symtab) name(s *symbol) string {
@@ -58,7 +62,7 @@ func (t *symtab) name(s *symbol) string {
 // readSymbols reads the symbols of the file, or takes those of
 // Options.Symbols or of the kernel's own table.
 func (im *Image) readSymbols() (*symtab, error) {
-	t := new(symtab)
+	t := &symtab{localEntry: im.localEntry}
 	if err := t.takeNames(im); err != nil {
 		return nil, err
 	}
@@ -288,12 +292,15 @@ func (im *Image) layExternals(t *symtab) {
 	if im.typ != elf.ET_REL {
 		return
 	}
-	t.toc = im.tocBase()
+	toc := im.isa.TOC
+	if toc != nil {
+		t.toc = im.tocBase(toc)
+	}
 	addr := im.external
 	for i := range t.syms {
 		s := &t.syms[i]
 		switch {
-		case im.machine == elf.EM_PPC64 && s.sec == undefined && t.name(s) == ".TOC.":
+		case toc != nil && s.sec == undefined && t.name(s) == toc.Symbol:
 			s.addr, s.sec = t.toc, noSection
 		case s.external() && s.name != 0:
 			s.addr, s.size = addr, externalSize
@@ -303,20 +310,15 @@ func (im *Image) layExternals(t *symtab) {
 	t.got = addr
 }
 
-// tocBase returns what .TOC. means before linking: 32 KiB behind the start of
-// the table of contents [64-bit ELFv2 ABI, 3.4.2], which in a kernel module
-// may be missing [arch/powerpc/kernel/module_64.c, my_r2].
-func (im *Image) tocBase() uint64 {
-	const (
-		bias  = 0x8000
-		align = 0x100
-	)
-	for _, name := range []string{".toc", ".got", ".stubs"} {
+// tocBase returns what the symbol of the table of contents means before
+// linking.
+func (im *Image) tocBase(toc *isa.TOC) uint64 {
+	for _, name := range toc.Object {
 		if s := im.sectionNamed(name); s != nil {
-			return s.addr&^(align-1) + bias
+			return s.addr&^(toc.Align-1) + toc.Bias
 		}
 	}
-	return im.external + bias
+	return im.external + toc.Bias
 }
 
 // external reports whether the file does not say where the symbol is.
@@ -331,7 +333,7 @@ func (s *symbol) in(sec *section, im *Image) bool {
 // these describe [64-bit PowerPC ELF ABI Supplement 1.9, 3.2.5].
 func (im *Image) enterDescriptors(t *symtab) error {
 	opd := im.sectionNamed(".opd")
-	if opd == nil || im.machine != elf.EM_PPC64 || im.ABI() != 1 {
+	if opd == nil || im.ABI() != 1 {
 		return nil
 	}
 	data, err := im.rawContents(opd)

@@ -159,7 +159,7 @@ func (t *tableData) rel(off int) uint64 { return t.addr + uint64(off) + t.word(o
 
 // each calls f with the offset of every whole entry of size bytes.
 func (t *tableData) each(size int, f func(off int)) {
-	for off := 0; off+size <= len(t.data); off += size {
+	for off := 0; size > 0 && off+size <= len(t.data); off += size {
 		f(off)
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
+
+	"xol/image/isa"
 )
 
 // headSize is how many bytes from a file's start tell how it is packed: all up
@@ -38,20 +41,21 @@ func (p *packing) where() string {
 //
 // It returns ErrNotELF, or a *FormatError, which may be an ErrTruncated or an
 // ErrTooLarge.
-func unpack(r io.ReaderAt, size int64) (io.ReaderAt, int64, Format, error) {
+func unpack(r io.ReaderAt, size int64, isas isa.Set) (io.ReaderAt, int64, Format, error) {
 	var f Format
 	for layer := 0; ; layer++ {
 		head, err := readHead(r, size)
 		if err != nil {
 			return nil, 0, f, err
 		}
-		p, err := findPacking(r, size, head)
+		p, err := findPacking(r, size, head, isas)
 		if err != nil {
 			return nil, 0, f, err
 		}
 		if p == nil {
-			if f.Raw = rawKernel(head, size); f.Raw != nil && f.Container == "" {
-				f.Container = "arm64 Image"
+			var name string
+			if f.Raw, name = rawKernel(head, size, isas); f.Raw != nil && f.Container == "" {
+				f.Container = name
 			}
 			if f.Raw == nil && !isELF(head) {
 				return nil, 0, f, notELF(f)
@@ -62,7 +66,7 @@ func unpack(r io.ReaderAt, size int64) (io.ReaderAt, int64, Format, error) {
 			return nil, 0, f, &FormatError{What: fmt.Sprintf("packed more than %d times", maxLayers), Where: p.where()}
 		}
 		var method string
-		if r, size, method, err = p.open(r); err != nil {
+		if r, size, method, err = p.open(r, isas); err != nil {
 			return nil, 0, f, err
 		}
 		if f.Container == "" {
@@ -96,10 +100,10 @@ func notELF(f Format) error {
 
 // findPacking tells by a file's first bytes how it is packed. It returns nil
 // where it is not.
-func findPacking(r io.ReaderAt, size int64, head []byte) (*packing, error) {
+func findPacking(r io.ReaderAt, size int64, head []byte, isas isa.Set) (*packing, error) {
 	switch {
 	case isELF(head):
-		return findZImage(r, head), nil
+		return findWrapped(r, head, isas), nil
 	case hasAt(head, 0x202, "HdrS") && hasAt(head, 0x1fe, "\x55\xaa"):
 		return findBzImage(size, head)
 	case hasAt(head, 0, "MZ") && hasAt(head, 4, "zimg"):
@@ -119,7 +123,7 @@ func hasAt(b []byte, off int, s string) bool {
 const sizeWordLen = 4
 
 // open unpacks the payload.
-func (p *packing) open(r io.ReaderAt) (io.ReaderAt, int64, string, error) {
+func (p *packing) open(r io.ReaderAt, isas isa.Set) (io.ReaderAt, int64, string, error) {
 	payload := io.NewSectionReader(r, p.off, p.size)
 	magic := make([]byte, min(maxMagic, p.size))
 	if n, err := payload.ReadAt(magic, 0); n < len(magic) {
@@ -143,7 +147,7 @@ func (p *packing) open(r io.ReaderAt) (io.ReaderAt, int64, string, error) {
 			size -= sizeWordLen
 		}
 	}
-	data, err := m.decompress(io.NewSectionReader(payload, 0, size), size, unpacked)
+	data, err := m.decompress(io.NewSectionReader(payload, 0, size), size, unpacked, isas)
 	if err != nil {
 		return nil, 0, "", unpackError(m, p, err)
 	}
@@ -206,48 +210,55 @@ func findZboot(size int64, head []byte) (*packing, error) {
 	return p, nil
 }
 
-// findZImage looks for the kernel inside a PowerPC boot wrapper, which is an
-// ELF file of 32 or 64 bits with the kernel in a section of its own
-// [arch/powerpc/boot/wrapper]. Any other ELF file, and one that is damaged, is
-// no wrapper.
-func findZImage(r io.ReaderAt, head []byte) *packing {
+// findWrapped looks for the kernel inside a boot wrapper. Any other ELF file,
+// and one that is damaged, is no wrapper.
+func findWrapped(r io.ReaderAt, head []byte, isas isa.Set) *packing {
 	const machine = 18
 	if len(head) < machine+2 {
 		return nil
 	}
 	order := byteOrder(elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB)
-	switch elf.Machine(order.u16(head[machine:])) {
-	case elf.EM_PPC, elf.EM_PPC64:
-	default:
+	w := wrapperFor(elf.Machine(order.u16(head[machine:])), isas)
+	if w == nil {
 		return nil
 	}
 	f, err := elf.NewFile(r)
 	if err != nil {
 		return nil
 	}
-	s := f.Section(".kernel:vmlinux.strip")
+	s := f.Section(w.Section)
 	if s == nil || s.Type == elf.SHT_NOBITS || s.FileSize == 0 || int64(s.Offset|s.FileSize) < 0 {
 		return nil
 	}
-	return &packing{container: "zImage", off: int64(s.Offset), size: int64(s.FileSize), plain: true}
+	return &packing{container: w.Name, off: int64(s.Offset), size: int64(s.FileSize), plain: true}
 }
 
-// rawKernel reads the header of an arm64 kernel's memory image
-// [Documentation/arch/arm64/booting.rst]. It returns nil where head is
-// something else.
-func rawKernel(head []byte, size int64) *RawKernel {
+func wrapperFor(m elf.Machine, isas isa.Set) *isa.Wrapper {
+	for _, r := range isas {
+		if w := r.Kernel.Wrapper; w != nil && slices.Contains(w.Machines, m) {
+			return w
+		}
+	}
+	return nil
+}
+
+// rawKernel reads the header of a kernel's memory image, whose format it
+// names. It returns nil where head is something else.
+func rawKernel(head []byte, size int64, isas isa.Set) (k *RawKernel, format string) {
 	const (
 		imageSize  = 16
 		flags      = 24
-		magic      = 56
 		headerSize = 64
 		bigEndian  = 1 << 0 // of flags
 	)
-	if len(head) < headerSize || !hasAt(head, magic, "ARMd") {
-		return nil
+	i := slices.IndexFunc(isas, func(r *isa.Record) bool {
+		return r.Kernel.Image != nil && hasAt(head, r.Kernel.Image.MagicAt, r.Kernel.Image.Magic)
+	})
+	if len(head) < headerSize || i < 0 {
+		return nil, ""
 	}
-	k := &RawKernel{
-		Machine: elf.EM_AARCH64,
+	k = &RawKernel{
+		Machine: isas[i].Machine,
 		Order:   binary.LittleEndian,
 		Size:    binary.LittleEndian.Uint64(head[imageSize:]),
 	}
@@ -257,5 +268,5 @@ func rawKernel(head []byte, size int64) *RawKernel {
 	if k.Size == 0 { // before Linux 3.17
 		k.Size = uint64(size)
 	}
-	return k
+	return k, isas[i].Kernel.Image.Name
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+
+	"xol/image/isa"
 )
 
 //go:generate sh -c "cd testdata/formats && go run generate.go"
@@ -28,7 +30,7 @@ func readFixture(t testing.TB, name string) []byte {
 
 // unpackAll unpacks a file that is held in memory.
 func unpackAll(file []byte) ([]byte, Format, error) {
-	r, size, f, err := unpack(bytes.NewReader(file), int64(len(file)))
+	r, size, f, err := unpack(bytes.NewReader(file), int64(len(file)), isa.Known())
 	if err != nil {
 		return nil, f, err
 	}
@@ -77,7 +79,7 @@ func TestUnpackCompressedFile(t *testing.T) {
 // A plain ELF file is passed on, not read: debug kernels are large.
 func TestUnpackPlainReadsTheStartOnly(t *testing.T) {
 	r := &limitedReaderAt{r: bytes.NewReader(readFixture(t, "tiny.elf")), limit: headSize}
-	got, size, _, err := unpack(r, 7120)
+	got, size, _, err := unpack(r, 7120, isa.Known())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,7 +402,7 @@ func TestUnpackCutOff(t *testing.T) {
 func TestUnpackReadError(t *testing.T) {
 	file := readFixture(t, "tiny.elf.gz")
 	for _, limit := range []int64{0, 1000} {
-		_, _, _, err := unpack(&limitedReaderAt{bytes.NewReader(file), limit}, int64(len(file)))
+		_, _, _, err := unpack(&limitedReaderAt{bytes.NewReader(file), limit}, int64(len(file)), isa.Known())
 		if !errors.Is(err, errBeyond) {
 			t.Errorf("limit %d: error %v", limit, err)
 		}

@@ -1,0 +1,185 @@
+package isa
+
+import (
+	"debug/elf"
+	"encoding/binary"
+
+	"xol/place"
+)
+
+var arm64 = Record{
+	Name:        "arm64",
+	Machine:     elf.EM_AARCH64,
+	MinInsn:     wordSize,
+	Padding:     arm64Words.paddingLen,
+	EndsFlow:    arm64Words.endsFlow,
+	Relocations: arm64Relocations,
+	Loader: Loader{
+		Relative: uint32(elf.R_AARCH64_RELATIVE),
+		Slots:    [2]uint32{uint32(elf.R_AARCH64_JUMP_SLOT), uint32(elf.R_AARCH64_GLOB_DAT)},
+		Resolved: [2]uint32{uint32(elf.R_AARCH64_IRELATIVE), uint32(elf.R_AARCH64_IRELATIVE)},
+	},
+	Stubs: arm64Stubs,
+	Kernel: Kernel{
+		Symbols: []string{"el0t_64_sync", "primary_entry", "cpu_do_switch_mm"},
+		Areas: []Area{
+			{"__entry_text_start", "__entry_text_end", place.Blacklist, true},
+			{"__irqentry_text_start", "__irqentry_text_end", place.Blacklist, true},
+			{"__hyp_text_start", "__hyp_text_end", place.Blacklist, true},
+			{"__hyp_idmap_text_start", "__hyp_idmap_text_end", place.Blacklist, true},
+		},
+		ExEntry:      12,
+		CallSize:     wordSize,
+		TrapSize:     wordSize,
+		FtraceAdjust: arm64FtraceAdjust,
+		Alternatives: Alternatives{
+			Layouts:   []AltLayout{{Size: 12, Lengths: 10}},
+			Condition: arm64Condition,
+			Nops:      "alt_cb_patch_nops",
+		},
+		Image: &Image{Name: "arm64 Image", Magic: "ARMd", MagicAt: 56},
+	},
+}
+
+var arm64Words = words{
+	little:  true,
+	padding: []uint32{0, arm64Nop, 0xd4200000 /* brk #0 */},
+	flowEnds: []maskedWord{
+		{0xfffffc1f, 0xd65f0000}, {0xfffffbff, 0xd65f0bff}, // ret, retaa and retab
+		{0xfffffc1f, 0xd61f0000}, {0xfc000000, 0x14000000}, // br, b
+		{0xffe0001f, 0xd4200000}, // brk
+	},
+}
+
+const (
+	arm64Nop = 0xd503201f
+	arm64BTI = 0xd503245f // bti c
+)
+
+// arm64Stubs finds the pairs of adrp x16 and ldr x17, [x16, …] that stubs
+// start with, or have after a bti c.
+func arm64Stubs(code []byte, addr, _ uint64, found func(addr, slot uint64)) {
+	const (
+		adrp, adrpMask   = 0x90000010, 0x9f00001f
+		ldr, ldrMask     = 0xf9400211, 0xffc003ff
+		pageBits, ldrLog = 12, 3
+	)
+	for i := 0; i+8 <= len(code); i += wordSize {
+		a, l := binary.LittleEndian.Uint32(code[i:]), binary.LittleEndian.Uint32(code[i+wordSize:])
+		if a&adrpMask != adrp || l&ldrMask != ldr {
+			continue
+		}
+		page := int64(int32(a<<8)>>13)<<2 | int64(a>>29&3)
+		p := addr + uint64(i)
+		slot := p&^(1<<pageBits-1) + uint64(page)<<pageBits + uint64(l>>10&0xfff)<<ldrLog
+		if i >= wordSize && binary.LittleEndian.Uint32(code[i-wordSize:]) == arm64BTI {
+			p -= wordSize
+		}
+		found(p, slot)
+	}
+}
+
+// arm64Condition reads a capability of the CPU, whose highest bit says that the
+// replacement is a function that computes it. Up to 6.1, functions had a number
+// for a capability of their own, and no length
+// [arch/arm64/include/asm/alternative.h].
+func arm64Condition(_ *AltLayout, capability, _ uint16, length uint8) AltCondition {
+	const callback = 1 << 15
+	return AltCondition{Computed: capability&callback != 0 || length == 0}
+}
+
+// arm64FtraceAdjust finds the site in the words at a recorded address: of two
+// words at a function's entry, after bti or not, which two words may come before
+// for DYNAMIC_FTRACE_WITH_CALL_OPS. Compilers leave NOPs, whose number only the
+// text tells. In a running kernel the first one keeps the return address and the
+// second may be a call; those before the function have become the address of a
+// record.
+func arm64FtraceAdjust(t Text, addr uint64) uint64 {
+	var words [5]uint32
+	if t.Words(words[:], addr) < 2 {
+		return 0
+	}
+	atEntry := (t.StartsSymbol(addr) || t.StartsSymbol(addr-wordSize)) && !t.StartsSymbol(addr+2*wordSize)
+	return arm64FtraceOffset(&words, atEntry)
+}
+
+// arm64FtraceOffset finds the site in words that stand at a recorded address.
+// atEntry says that none of them come before the function.
+func arm64FtraceOffset(words *[5]uint32, atEntry bool) uint64 {
+	const (
+		keepLink = 0xaa1e03e9 // mov x9, x30
+		call     = 0x94000000
+		callMask = 0xfc000000
+	)
+	entry := func(i int) bool {
+		return (words[i] == arm64Nop || words[i] == keepLink) && (words[i+1] == arm64Nop || words[i+1]&callMask == call)
+	}
+	plain := entry(0)
+	switch {
+	case plain && (words[0] == keepLink || atEntry):
+		return 4
+	case words[2] == arm64BTI && entry(3):
+		return 16
+	case words[2] != arm64BTI && entry(2):
+		return 12
+	case plain:
+		return 4
+	}
+	return 0 // -pg: the call itself
+}
+
+// armField returns a field that takes bits of an instruction, which is
+// little-endian in any file.
+func armField(low uint8, bits func(v uint32) uint32, mask uint32) *Field {
+	return &Field{Size: wordSize, Low: low, Put: func(b []byte, v uint64, _ binary.ByteOrder) {
+		insert(b, bits(uint32(v)), mask, binary.LittleEndian)
+	}}
+}
+
+// The fields of instructions that relocations fill.
+var (
+	armBranch26 = armField(0, func(v uint32) uint32 { return v >> 2 }, 0x03ffffff)                     // b, bl
+	armBranch19 = armField(0, func(v uint32) uint32 { return v >> 2 << 5 }, 0x00ffffe0)                // b.cond, cbz, ldr literal
+	armBranch14 = armField(0, func(v uint32) uint32 { return v >> 2 << 5 }, 0x0007ffe0)                // tbz
+	armAddr21   = armField(0, func(v uint32) uint32 { return v>>2<<5&0x00ffffe0 | v<<29 }, 0x60ffffe0) // adr, adrp
+	armImm12    = armField(12, func(v uint32) uint32 { return v << 10 }, 0x003ffc00)                   // add, ldr, str; counted in units of the access
+	armImm16    = armField(0, func(v uint32) uint32 { return v << 5 }, 0x001fffe0)                     // movz, movk
+)
+
+// arm64Relocations follows ELF for the Arm 64-bit Architecture, 5.7.
+var arm64Relocations = map[uint32]Howto{
+	uint32(elf.R_AARCH64_NONE):                {Value: Nothing},
+	uint32(elf.R_AARCH64_NULL):                {Value: Nothing},
+	uint32(elf.R_AARCH64_ABS64):               {Value: AbsoluteS, Field: Data64},
+	uint32(elf.R_AARCH64_ABS32):               {Value: AbsoluteS, Field: Data32},
+	uint32(elf.R_AARCH64_ABS16):               {Value: AbsoluteS, Field: Data16},
+	uint32(elf.R_AARCH64_PREL64):              {Value: RelativeS, Field: Data64},
+	uint32(elf.R_AARCH64_PREL32):              {Value: RelativeS, Field: Data32},
+	uint32(elf.R_AARCH64_PREL16):              {Value: RelativeS, Field: Data16},
+	uint32(elf.R_AARCH64_CALL26):              {Value: RelativeS, Field: armBranch26},
+	uint32(elf.R_AARCH64_JUMP26):              {Value: RelativeS, Field: armBranch26},
+	uint32(elf.R_AARCH64_CONDBR19):            {Value: RelativeS, Field: armBranch19},
+	uint32(elf.R_AARCH64_TSTBR14):             {Value: RelativeS, Field: armBranch14},
+	uint32(elf.R_AARCH64_LD_PREL_LO19):        {Value: RelativeS, Field: armBranch19},
+	uint32(elf.R_AARCH64_ADR_PREL_LO21):       {Value: RelativeS, Field: armAddr21},
+	uint32(elf.R_AARCH64_ADR_PREL_PG_HI21):    {Value: PageS, Field: armAddr21, Shift: 12},
+	uint32(elf.R_AARCH64_ADR_PREL_PG_HI21_NC): {Value: PageS, Field: armAddr21, Shift: 12},
+	uint32(elf.R_AARCH64_ADD_ABS_LO12_NC):     {Value: AbsoluteS, Field: armImm12},
+	uint32(elf.R_AARCH64_LDST8_ABS_LO12_NC):   {Value: AbsoluteS, Field: armImm12},
+	uint32(elf.R_AARCH64_LDST16_ABS_LO12_NC):  {Value: AbsoluteS, Field: armImm12, Shift: 1},
+	uint32(elf.R_AARCH64_LDST32_ABS_LO12_NC):  {Value: AbsoluteS, Field: armImm12, Shift: 2},
+	uint32(elf.R_AARCH64_LDST64_ABS_LO12_NC):  {Value: AbsoluteS, Field: armImm12, Shift: 3},
+	uint32(elf.R_AARCH64_LDST128_ABS_LO12_NC): {Value: AbsoluteS, Field: armImm12, Shift: 4},
+	uint32(elf.R_AARCH64_MOVW_UABS_G0):        {Value: AbsoluteS, Field: armImm16},
+	uint32(elf.R_AARCH64_MOVW_UABS_G0_NC):     {Value: AbsoluteS, Field: armImm16},
+	uint32(elf.R_AARCH64_MOVW_UABS_G1):        {Value: AbsoluteS, Field: armImm16, Shift: 16},
+	uint32(elf.R_AARCH64_MOVW_UABS_G1_NC):     {Value: AbsoluteS, Field: armImm16, Shift: 16},
+	uint32(elf.R_AARCH64_MOVW_UABS_G2):        {Value: AbsoluteS, Field: armImm16, Shift: 32},
+	uint32(elf.R_AARCH64_MOVW_UABS_G2_NC):     {Value: AbsoluteS, Field: armImm16, Shift: 32},
+	uint32(elf.R_AARCH64_MOVW_UABS_G3):        {Value: AbsoluteS, Field: armImm16, Shift: 48},
+	uint32(elf.R_AARCH64_GOT_LD_PREL19):       {Value: RelativeG, Field: armBranch19},
+	uint32(elf.R_AARCH64_ADR_GOT_PAGE):        {Value: PageG, Field: armAddr21, Shift: 12},
+	uint32(elf.R_AARCH64_LD64_GOT_LO12_NC):    {Value: AbsoluteG, Field: armImm12, Shift: 3},
+	uint32(elf.R_AARCH64_TLSDESC_CALL):        {Value: Nothing},
+	uint32(elf.R_AARCH64_TLS_TPREL64):         {Value: Opaque, Field: Data64},
+}
