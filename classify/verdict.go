@@ -15,22 +15,24 @@ type Errno uint16
 // The numbers that the Linux profiles answer with [asm-generic/errno.h,
 // include/linux/errno.h].
 const (
-	ENOENT     Errno = 2
-	E2BIG      Errno = 7
-	ENOEXEC    Errno = 8
-	ENOMEM     Errno = 12
-	EEXIST     Errno = 17
-	ENODEV     Errno = 19
-	EINVAL     Errno = 22
-	ENOSPC     Errno = 28
-	EILSEQ     Errno = 84
-	EOPNOTSUPP Errno = 95
-	ENOTSUPP   Errno = 524 // kernel-internal
+	ENOENT        Errno = 2
+	ESRCH         Errno = 3
+	E2BIG         Errno = 7
+	ENOEXEC       Errno = 8
+	ENOMEM        Errno = 12
+	EEXIST        Errno = 17
+	ENODEV        Errno = 19
+	EINVAL        Errno = 22
+	ENOSPC        Errno = 28
+	EILSEQ        Errno = 84
+	EOPNOTSUPP    Errno = 95
+	EADDRNOTAVAIL Errno = 99
+	ENOTSUPP      Errno = 524 // kernel-internal
 )
 
 var errnoNames = map[Errno]string{
-	ENOENT: "ENOENT", E2BIG: "E2BIG", ENOEXEC: "ENOEXEC", ENOMEM: "ENOMEM", EEXIST: "EEXIST", ENODEV: "ENODEV", EINVAL: "EINVAL",
-	ENOSPC: "ENOSPC", EILSEQ: "EILSEQ", EOPNOTSUPP: "EOPNOTSUPP", ENOTSUPP: "ENOTSUPP",
+	ENOENT: "ENOENT", ESRCH: "ESRCH", E2BIG: "E2BIG", ENOEXEC: "ENOEXEC", ENOMEM: "ENOMEM", EEXIST: "EEXIST", ENODEV: "ENODEV", EINVAL: "EINVAL",
+	ENOSPC: "ENOSPC", EILSEQ: "EILSEQ", EOPNOTSUPP: "EOPNOTSUPP", EADDRNOTAVAIL: "EADDRNOTAVAIL", ENOTSUPP: "ENOTSUPP",
 }
 
 // String returns the symbolic name.
