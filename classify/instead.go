@@ -2,10 +2,10 @@ package classify
 
 import "xol/decode"
 
-// WithCheckedPlaces judges as own does, but for the addresses that its verdicts
+// withCheckedPlaces judges as own does, but for the addresses that its verdicts
 // name to be probed instead: these are such as own accepts. The other wrappers
 // see to it themselves.
-func WithCheckedPlaces(own Profile) Profile { return &placesProfile{own} }
+func withCheckedPlaces(own Profile) Profile { return &placesProfile{own} }
 
 type placesProfile struct{ Profile }
 

@@ -55,9 +55,9 @@ const (
 	exactKinds = place.Bug | place.Ftrace
 )
 
-// WithKernelChecks puts the checks that Linux makes on every architecture in
-// front of an ISA's own rules.
-func WithKernelChecks(own Profile, opt KernelOptions) Profile {
+// withKernelChecks puts the checks that Linux makes on every architecture before
+// an ISA's own rules.
+func withKernelChecks(own Profile, opt KernelOptions) Profile {
 	return &kernelProfile{own, opt}
 }
 

@@ -8,42 +8,62 @@ import (
 	"xol/place"
 )
 
-// bytewise is an ISA of one-byte instructions: 0xe1 is an entry marker that
-// probes are moved behind, 0xff is refused, everything else runs in a slot.
+// bytewise is an ISA of one-byte instructions: probes on a function that starts
+// with 0xe1 are put after that, 0xff is refused, 0xf0 is no instruction,
+// everything else runs in a slot.
 type bytewise struct{}
 
-var refusedByISA = classify.Rule{ID: "test/ff", Errno: classify.EILSEQ, Reason: "refused"}
+var (
+	refusedByISA = classify.Rule{ID: "test/ff", Errno: classify.EILSEQ, Reason: "refused"}
+	outside      = classify.Rule{ID: "test/outside", Errno: classify.EINVAL, Reason: "outside"}
+	noBytes      = classify.Rule{ID: "test/truncated", Errno: classify.EINVAL, Reason: "no bytes"}
+)
 
-func (bytewise) Name() string { return classify.Linux612 }
-func (bytewise) Align() int   { return 1 }
+func (bytewise) Align() int { return 1 }
 
 func (bytewise) Decode(inst *decode.Inst, code []byte, addr uint64) error {
+	if len(code) == 0 {
+		return decode.ErrTruncated
+	}
+	if code[0] == 0xf0 {
+		return decode.ErrInvalid
+	}
 	*inst = decode.Inst{Addr: addr, Len: 1}
 	inst.Raw[0] = code[0]
 	return nil
 }
 
-func (b bytewise) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
-	for _, inst := range f.Insts {
-		dst = append(dst, b.At(f, inst.Addr))
+func (bytewise) Insts(verdicts []classify.Verdict, f *classify.Func, first int) {
+	for i := range verdicts {
+		verdicts[i] = classify.Verdict{Exec: classify.ExecSlot, Boost: true}
+		if f.Insts[first+i].Raw[0] == 0xff {
+			verdicts[i] = classify.Refuse(&refusedByISA)
+		}
 	}
-	return dst
 }
 
-func (b bytewise) At(f *classify.Func, addr uint64) classify.Verdict {
-	v := b.Lone(f.Code[addr-f.Addr:], addr)
-	if v.OK() && f.Code[addr-f.Addr] == 0xe1 {
-		v.MovedTo = addr + 1
-	}
-	return v
+func (bytewise) Elsewhere(*classify.Func, uint64, int) classify.Verdict {
+	return classify.Refuse(&outside)
 }
 
-func (bytewise) Lone(code []byte, _ uint64) classify.Verdict {
-	if code[0] == 0xff {
-		return classify.Refuse(&refusedByISA)
+func (bytewise) Lone(v *classify.Verdict, _ *decode.Inst, err error) {
+	switch err {
+	case decode.ErrTruncated:
+		*v = classify.Refuse(&noBytes)
+	case decode.ErrInvalid:
+		v.Emulator = "as it is"
 	}
-	return classify.Verdict{Exec: classify.ExecSlot, Boost: true}
 }
+
+func (bytewise) Entry(f *classify.Func) uint64 {
+	if len(f.Code) > 0 && f.Code[0] == 0xe1 {
+		return f.Addr + 1
+	}
+	return f.Addr
+}
+
+// own judges by the rules of bytewise only.
+var own = classify.New(classify.Linux612, bytewise{})
 
 func bytewiseFunc(code string, marks ...place.Mark) *classify.Func {
 	f := &classify.Func{Name: "f", Addr: 0x100, Code: []byte(code), Marks: marks}
@@ -87,7 +107,7 @@ func TestKernelChecks(t *testing.T) {
 			[]string{"linux/blacklist"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := classify.WithKernelChecks(bytewise{}, c.opt)
+			p := classify.WithKernelChecks(own, c.opt)
 			f := bytewiseFunc(c.code, c.marks...)
 			got := p.Func(nil, f)
 			for i, want := range c.want {
@@ -110,7 +130,7 @@ func ruleID(v *classify.Verdict) string {
 }
 
 func TestFtraceSiteTakesTheProbe(t *testing.T) {
-	p := classify.WithKernelChecks(bytewise{}, classify.KernelOptions{FtraceProbes: true})
+	p := classify.WithKernelChecks(own, classify.KernelOptions{FtraceProbes: true})
 	f := bytewiseFunc("\xe1\xff\x02", place.Mark{Addr: 0x101, Len: 1, Kind: place.Ftrace})
 	want := []classify.Verdict{
 		{Exec: classify.ExecFtrace, MovedTo: 0x101},
@@ -128,7 +148,7 @@ func TestFtraceSiteTakesTheProbe(t *testing.T) {
 }
 
 func TestProbeIsJudgedWhereItIsMovedTo(t *testing.T) {
-	p := classify.WithKernelChecks(bytewise{}, classify.KernelOptions{})
+	p := classify.WithKernelChecks(own, classify.KernelOptions{})
 	for _, c := range []struct {
 		name string
 		mark uint64

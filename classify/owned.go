@@ -1,8 +1,6 @@
 package classify
 
 import (
-	"slices"
-
 	"xol/decode"
 	"xol/place"
 )
@@ -29,9 +27,9 @@ var ownedRules = [...]struct {
 
 const ownedKinds = place.Data | place.JumpLabel | place.StaticCall | place.Ftrace
 
-// WithOwnedText refuses, before an ISA's own rules are asked, probes on text
+// withOwnedText refuses, before an ISA's own rules are asked, probes on text
 // that belongs to someone else. It completes the profile isa.
-func WithOwnedText(own Profile) Profile { return &ownedProfile{own} }
+func withOwnedText(own Profile) Profile { return &ownedProfile{own} }
 
 type ownedProfile struct{ Profile }
 
@@ -71,14 +69,4 @@ func ownedVerdict(m place.Mark) (v Verdict) {
 		}
 	}
 	return v
-}
-
-// Extend appends n zero verdicts to dst and returns all of them, and those
-// that were added.
-func Extend(dst []Verdict, n int) (all, added []Verdict) {
-	base := len(dst)
-	all = slices.Grow(dst, n)[:base+n]
-	added = all[base:]
-	clear(added)
-	return all, added
 }

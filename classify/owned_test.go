@@ -23,7 +23,7 @@ func TestOwnedText(t *testing.T) {
 		{"the kernel's blacklist is the kernel's", place.Blacklist, "", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := classify.WithOwnedText(bytewise{})
+			p := classify.WithOwnedText(own)
 			f := bytewiseFunc("\x01\x02\x03\x04", place.Mark{Addr: 0x101, Len: 2, Kind: c.kind})
 			got := p.Func(nil, f)
 			for i := range got {

@@ -10,8 +10,8 @@ import (
 func TestGaps(t *testing.T) {
 	const functions, blacklist = "linux/unknown-functions", "linux/unknown-blacklist"
 	jumpLabel := place.Mark{Addr: 0x102, Len: 1, Kind: place.JumpLabel}
-	kernel := classify.WithKernelChecks(bytewise{}, classify.KernelOptions{})
-	owned := classify.WithOwnedText(bytewise{})
+	kernel := classify.WithKernelChecks(own, classify.KernelOptions{})
+	owned := classify.WithOwnedText(own)
 	for _, c := range []struct {
 		name  string
 		own   classify.Profile

@@ -50,17 +50,17 @@ func (i *Inst) IsBranch() bool { return FlowJump <= i.Flow && i.Flow <= FlowCall
 // elsewhere.
 func (i *Inst) IsCall() bool { return i.Flow == FlowCall || i.Flow == FlowCallIndirect }
 
-// From returns the index of the first instruction at or behind addr, in
+// From returns the index of the first instruction at or after addr, in
 // instructions sorted by address; their number where there is none.
 func From(insts []Inst, addr uint64) int {
 	return sort.Search(len(insts), func(i int) bool { return insts[i].Addr >= addr })
 }
 
-// Path returns the straight path that instruction i is part of, as the range
-// of indices [from, to): execution goes from each to the next unless a branch
-// is taken.
-func Path(insts []Inst, i int) (from, to int) {
-	from, to = i, i+1
+// Paths returns the straight paths that n instructions from index first on are
+// part of, as a range of indices [from, to): execution goes from each to the next
+// unless a branch is taken.
+func Paths(insts []Inst, first, n int) (from, to int) {
+	from, to = first, first+n
 	for from > 0 && insts[from-1].FallsThrough() {
 		from--
 	}

@@ -2,15 +2,15 @@ package decode
 
 import "testing"
 
-func TestPath(t *testing.T) {
+func TestPaths(t *testing.T) {
 	branch := Inst{Len: 1, Flow: FlowJumpIf, Props: Conditional}
 	jump := Inst{Len: 1, Flow: FlowJump}
 	plain := Inst{Len: 1}
 	bad := Inst{Len: 1, Props: Invalid}
 	insts := []Inst{plain, jump, plain, branch, plain, bad, plain}
 	for i, want := range [][2]int{{0, 2}, {0, 2}, {2, 6}, {2, 6}, {2, 6}, {2, 6}, {6, 7}} {
-		if from, to := Path(insts, i); from != want[0] || to != want[1] {
-			t.Errorf("Path(%d) = [%d,%d), want %v", i, from, to, want)
+		if from, to := Paths(insts, i, 1); from != want[0] || to != want[1] {
+			t.Errorf("Paths(%d) = [%d,%d), want %v", i, from, to, want)
 		}
 	}
 }

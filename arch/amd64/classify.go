@@ -2,7 +2,6 @@ package amd64
 
 import (
 	"encoding/binary"
-	"errors"
 
 	"xol/classify"
 	"xol/decode"
@@ -11,20 +10,14 @@ import (
 
 // Profile returns the ISA's rules under one of the names of package classify.
 func (ISA) Profile(name string, opt classify.KernelOptions) (classify.Profile, bool) {
-	mechanism, v, ok := known.Find(name)
-	if !ok {
-		return nil, false
-	}
-	switch mechanism {
-	case classify.Architecture:
-		return classify.WithOwnedText(isaProfile{}), true
-	case classify.Uprobes:
-		return classify.WithCheckedPlaces(newUprobeProfile(v)), true
-	}
-	return classify.WithKernelChecks(newKprobeProfile(v, opt), opt), true
+	return known.Profile(name, opt, classify.Judges{
+		ISA:     func() classify.Judge { return newISAJudge() },
+		Kprobes: func(v classify.Version, opt classify.KernelOptions) classify.Judge { return newKprobeJudge(v, opt) },
+		Uprobes: func(v classify.Version) classify.Judge { return newUprobeJudge(v) },
+	})
 }
 
-// isaProfile says what a probe mechanism can do that rewrites instructions as
+// isaJudge says what a probe mechanism can do that rewrites instructions as
 // it moves them: branches and RIP-relative operands get new displacements or
 // other instructions with the same effect, calls and syscall leave the original
 // next address. Then all but a few run in a slot, and a jump back may end it:
@@ -36,54 +29,28 @@ func (ISA) Profile(name string, opt classify.KernelOptions) (classify.Profile, b
 //     can be registered.
 //   - A 66 prefix on a near branch is refused where REX.W does not overrule it
 //     [Intel SDM vol. 2 appendix A, AMD APM vol. 3 section 1.2.2].
-type isaProfile struct{}
-
-// Name returns "isa".
-func (isaProfile) Name() string { return classify.ISA }
-
-// Func judges every instruction of f.
-func (p isaProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
-	dst, verdicts := classify.Extend(dst, len(f.Insts))
-	for i := range verdicts {
-		p.judge(&verdicts[i], &f.Insts[i])
-	}
-	return dst
+type isaJudge struct {
+	ISA
+	classify.Boundaries
 }
 
-// At judges the address addr of f.
-func (p isaProfile) At(f *classify.Func, addr uint64) classify.Verdict {
-	i, start := decode.Find(f.Insts, addr)
-	if i < 0 {
-		return classify.Refuse(&isaRules[isaOutside])
-	}
-	inst := &f.Insts[i]
-	var v classify.Verdict
-	if start {
-		p.judge(&v, inst)
-	} else {
-		v = classify.Verdict{Rule: &isaRules[isaInside], Culprit: inst.Addr, Instead: inst.Addr}
-	}
-	return v
+func newISAJudge() *isaJudge {
+	return &isaJudge{Boundaries: classify.Boundaries{
+		Outside: &isaRules[isaOutside], Inside: &isaRules[isaInside],
+		Truncated: &isaRules[isaTruncated], TooLong: &isaRules[isaTooLong], Invalid: &isaRules[isaInvalid],
+	}}
 }
 
-// Lone judges the instruction that code starts with.
-func (p isaProfile) Lone(code []byte, addr uint64) (v classify.Verdict) {
-	var inst decode.Inst
-	switch err := (ISA{}).Decode(&inst, code, addr); {
-	case err == nil:
-		p.judge(&v, &inst)
-	case errors.Is(err, decode.ErrTruncated):
-		v.Rule = &isaRules[isaTruncated]
-	case errors.Is(err, decode.ErrTooLong):
-		v.Rule = &isaRules[isaTooLong]
-	default:
-		v.Rule = &isaRules[isaInvalid]
+// Insts judges instructions of f; see classify.Judge.
+func (*isaJudge) Insts(verdicts []classify.Verdict, f *classify.Func, first int) {
+	insts := f.Insts[first:][:len(verdicts)]
+	for i := range insts {
+		judgeISA(&verdicts[i], &insts[i])
 	}
-	return v
 }
 
-// judge fills in v, the zero verdict, for an instruction by itself.
-func (isaProfile) judge(v *classify.Verdict, inst *decode.Inst) {
+// judgeISA fills in v, the zero verdict, for an instruction by itself.
+func judgeISA(v *classify.Verdict, inst *decode.Inst) {
 	d := DetailOf(inst)
 	switch {
 	case inst.Has(decode.Invalid):
@@ -128,7 +95,7 @@ func isNearBranch(d Detail) bool {
 	return false
 }
 
-// kprobeProfile answers as kprobes of one version of Linux do, as far as the rules are
+// kprobeJudge answers as kprobes of one version of Linux do, as far as the rules are
 // x86's own [arch/x86/kernel/kprobes/core.c]. The kernel decodes a function
 // from its start by its own decoder, so that what follows bytes that it cannot
 // decode is refused as well.
@@ -136,26 +103,24 @@ func isNearBranch(d Detail) bool {
 // Where bytes end early, NOPs are taken to follow. The ranges of alternatives
 // are not refused: running kernels accept them, and check only the places of
 // LOCK prefixes while they run on one CPU.
-type kprobeProfile struct {
+type kprobeJudge struct {
 	version classify.Version
 	cfi     bool
 	boosts  bool // copies end in a jump back where they may
 	decoder *kernelDecoder
+	paddedISA
 }
 
-func newKprobeProfile(v classify.Version, opt classify.KernelOptions) kprobeProfile {
-	return kprobeProfile{version: v, cfi: opt.CFI, boosts: !opt.Preemption, decoder: newKernelDecoder(v)}
+func newKprobeJudge(v classify.Version, opt classify.KernelOptions) *kprobeJudge {
+	return &kprobeJudge{version: v, cfi: opt.CFI, boosts: !opt.Preemption, decoder: newKernelDecoder(v)}
 }
 
-// Name returns "linux-6.12" or that of another version.
-func (p kprobeProfile) Name() string { return classify.ProfileName(classify.Kprobes, p.version) }
-
-// Func judges every instruction of f.
-func (p kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
-	dst, verdicts := classify.Extend(dst, len(f.Insts))
+// Insts judges instructions of f; see classify.Judge.
+func (p *kprobeJudge) Insts(verdicts []classify.Verdict, f *classify.Func, first int) {
 	w := kernelWalk{decoder: p.decoder, code: f.Code}
+	insts := f.Insts[first:][:len(verdicts)]
 	for i := range verdicts {
-		inst := &f.Insts[i]
+		inst := &insts[i]
 		if w.next == inst.Addr-f.Addr && !w.lost && p.plain(&verdicts[i], inst) {
 			w.start = w.next
 			w.next += uint64(inst.Len)
@@ -163,30 +128,20 @@ func (p kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify
 		}
 		p.reach(&verdicts[i], &w, f, inst.Addr-f.Addr, inst)
 	}
-	for _, m := range f.Marks {
+	last := &insts[len(insts)-1]
+	for _, m := range f.Marks.Starting(insts[0].Addr, last.Addr+1) {
 		if m.Kind&place.ExTable == 0 {
 			continue
 		}
-		if i := decode.From(f.Insts, m.Addr); i < len(f.Insts) && f.Insts[i].Addr == m.Addr {
-			p.forbidBoost(&verdicts[i], f, &f.Insts[i])
+		if i, start := decode.Find(insts, m.Addr); start {
+			p.forbidBoost(&verdicts[i], f, &insts[i])
 		}
 	}
-	if len(verdicts) > 0 && p.movesEntry(f.Code) && f.Insts[0].Addr == f.Addr {
-		verdicts[0] = p.moved(f)
-	}
-	return dst
 }
 
-// At judges the address addr of f.
-func (p kprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
-	if addr == f.Addr && p.movesEntry(f.Code) {
-		return p.moved(f)
-	}
-	i, start := decode.Find(f.Insts, addr)
+// Elsewhere judges an address where no instruction starts; see classify.Judge.
+func (p *kprobeJudge) Elsewhere(f *classify.Func, addr uint64, _ int) (v classify.Verdict) {
 	inst := &decode.Inst{Addr: addr, Props: decode.Invalid}
-	if start {
-		inst = &f.Insts[i]
-	}
 	w := kernelWalk{decoder: p.decoder, code: f.Code}
 	p.reach(&v, &w, f, addr-f.Addr, inst)
 	for _, m := range f.Marks.Starting(addr, addr+1) {
@@ -197,9 +152,25 @@ func (p kprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
 	return v
 }
 
+// Lone adds nothing; see classify.Judge.
+func (*kprobeJudge) Lone(*classify.Verdict, *decode.Inst, error) {}
+
+// paddedISA decodes lone instructions as the kernel's judges take them: NOPs
+// follow bytes that end early.
+type paddedISA struct{ ISA }
+
+// Decode decodes the instruction that code starts with.
+func (a paddedISA) Decode(inst *decode.Inst, code []byte, addr uint64) error {
+	var buf [kernelWindow]byte
+	if len(code) == 0 {
+		return decode.ErrTruncated
+	}
+	return a.ISA.Decode(inst, window(code, 0, &buf)[:], addr)
+}
+
 // forbidBoost changes the verdict on inst, an instruction of f whose faults
 // the exception table handles, which are looked up by the address.
-func (p kprobeProfile) forbidBoost(v *classify.Verdict, f *classify.Func, inst *decode.Inst) {
+func (p *kprobeJudge) forbidBoost(v *classify.Verdict, f *classify.Func, inst *decode.Inst) {
 	if v.Boosted {
 		var k kernelInsn
 		var buf [kernelWindow]byte
@@ -210,26 +181,22 @@ func (p kprobeProfile) forbidBoost(v *classify.Verdict, f *classify.Func, inst *
 	v.Boost = false
 }
 
-// Lone judges the instruction that code starts with.
-func (p kprobeProfile) Lone(code []byte, addr uint64) (v classify.Verdict) {
-	var buf [kernelWindow]byte
-	var inst decode.Inst
-	if (ISA{}).Decode(&inst, window(code, 0, &buf)[:], addr) != nil {
-		inst = decode.Inst{Addr: addr, Props: decode.Invalid}
-	}
-	f := classify.Func{Addr: addr, Code: code}
-	w := kernelWalk{decoder: p.decoder, code: code}
-	p.reach(&v, &w, &f, 0, &inst)
-	return v
-}
-
 // endbrLen is the length of an ENDBR, and of the NOP that seals one.
 const endbrLen = 4
 
-// movesEntry reports whether a function starts with an ENDBR, or with the NOP
-// that the kernel puts over one that nobody needs. A probe there is put behind
-// it [arch_adjust_kprobe_addr].
-func (p kprobeProfile) movesEntry(code []byte) bool {
+// Entry returns where a probe on the entry of f is put: after an ENDBR, or after
+// the NOP that the kernel puts over one that no branch needs
+// [arch_adjust_kprobe_addr].
+func (p *kprobeJudge) Entry(f *classify.Func) uint64 {
+	if p.movesEntry(f.Code) {
+		return f.Addr + endbrLen
+	}
+	return f.Addr
+}
+
+// movesEntry reports whether a probe on a function with this code is put after
+// its first instruction.
+func (p *kprobeJudge) movesEntry(code []byte) bool {
 	if len(code) <= endbrLen || p.decoder.knows&kprobeMovesEntry == 0 {
 		return false
 	}
@@ -242,15 +209,6 @@ func (p kprobeProfile) movesEntry(code []byte) bool {
 		return since(linux7_3).Holds(p.version)
 	}
 	return false
-}
-
-// moved returns the verdict on the start of f where a probe is put behind an
-// ENDBR.
-func (p kprobeProfile) moved(f *classify.Func) classify.Verdict {
-	to := f.Addr + endbrLen
-	v := p.At(f, to)
-	v.MovedTo = to
-	return v
 }
 
 // kernelWalk decodes code from its start as the kernel does, always forward.
@@ -280,7 +238,7 @@ func (w *kernelWalk) seek(off uint64) bool {
 
 // reach fills in v, the zero verdict, for the offset off of f, to which it
 // advances w. inst is what truly stands there, Invalid where nothing starts.
-func (p kprobeProfile) reach(v *classify.Verdict, w *kernelWalk, f *classify.Func, off uint64, inst *decode.Inst) {
+func (p *kprobeJudge) reach(v *classify.Verdict, w *kernelWalk, f *classify.Func, off uint64, inst *decode.Inst) {
 	switch {
 	case off >= uint64(len(f.Code)):
 		v.Rule = &kprobeRules[kprobeOutside]
@@ -430,7 +388,7 @@ func (k *kernelInsn) kprobeBoost() bool {
 
 // plain fills in v for the common instructions that the opcode alone decides,
 // and reports whether inst is one of them.
-func (p kprobeProfile) plain(v *classify.Verdict, inst *decode.Inst) bool {
+func (p *kprobeJudge) plain(v *classify.Verdict, inst *decode.Inst) bool {
 	d := DetailOf(inst)
 	if p.cfi || !isPlain(inst, d) {
 		return false

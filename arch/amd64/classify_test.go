@@ -269,7 +269,7 @@ func TestISALone(t *testing.T) {
 		"90": "", "06": "amd64/not-instruction", "e81122": "amd64/truncated", "": "amd64/truncated",
 		"666666666666666666666666666666e9": "amd64/too-long",
 	} {
-		v := isaProfile{}.Lone(unhex(t, code), 0)
+		v := isaProfile().Lone(unhex(t, code), 0)
 		if got, _ := archtest.IDs(&v); got != want {
 			t.Errorf("%q: got %q, want %q", code, got, want)
 		}
@@ -320,7 +320,7 @@ func TestRulesAreComplete(t *testing.T) {
 // get them.
 func profiles() []classify.Profile {
 	linux, _ := ISA{}.Profile(classify.Linux612, classify.KernelOptions{CFI: true})
-	return []classify.Profile{isaProfile{}, newKprobeProfile(linux6_12, classify.KernelOptions{CFI: true, Preemption: true}), uprobe612, linux}
+	return []classify.Profile{isaProfile(), kprobeProfile(linux6_12, classify.KernelOptions{CFI: true, Preemption: true}), uprobe612, linux}
 }
 
 // randomMarks derives marks in and around a function from a seed.

@@ -20,8 +20,8 @@ import (
 // The profiles of 6.12, and the decoder that they share.
 var (
 	decoder612 = newKernelDecoder(linux6_12)
-	kprobe612  = newKprobeProfile(linux6_12, classify.DebianOptions())
-	uprobe612  = newUprobeProfile(linux6_12)
+	kprobe612  = kprobeProfile(linux6_12, classify.DebianOptions())
+	uprobe612  = uprobeProfile(linux6_12)
 )
 
 func unhex(t testing.TB, s string) []byte {

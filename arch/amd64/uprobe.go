@@ -5,53 +5,44 @@ import (
 	"xol/decode"
 )
 
-// uprobeProfile answers as uprobes of one version of Linux do
+// uprobeJudge answers as uprobes of one version of Linux do
 // [arch/x86/kernel/uprobes.c]. They judge an instruction by its bytes, at any
 // address: the kernel knows no boundaries in user text. Only where its page ends
 // matters.
 //
 // Where bytes end early, NOPs are taken to follow.
-type uprobeProfile struct {
+type uprobeJudge struct {
 	version classify.Version
 	does    behavior
 	decoder *kernelDecoder
+	paddedISA
 }
 
-func newUprobeProfile(v classify.Version) *uprobeProfile {
-	return &uprobeProfile{version: v, does: behaviorOf(v), decoder: newKernelDecoder(v)}
+func newUprobeJudge(v classify.Version) *uprobeJudge {
+	return &uprobeJudge{version: v, does: behaviorOf(v), decoder: newKernelDecoder(v)}
 }
 
-// Name returns "uprobe-linux-6.12" or that of another version.
-func (p *uprobeProfile) Name() string { return classify.ProfileName(classify.Uprobes, p.version) }
-
-// Func judges every instruction of f.
-func (p *uprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
-	dst, verdicts := classify.Extend(dst, len(f.Insts))
+// Insts judges instructions of f; see classify.Judge.
+func (p *uprobeJudge) Insts(verdicts []classify.Verdict, f *classify.Func, first int) {
 	var buf [kernelWindow]byte
-	for i := range verdicts {
-		inst := &f.Insts[i]
+	insts := f.Insts[first:][:len(verdicts)]
+	for i := range insts {
+		inst := &insts[i]
 		if !p.plain(&verdicts[i], inst) {
 			p.judge(&verdicts[i], window(f.Code, inst.Addr-f.Addr, &buf), inst)
 		}
 	}
-	return dst
 }
 
-// At judges the bytes at addr, be it the start of an instruction or not.
-func (p *uprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
+// Elsewhere judges an address where no instruction starts; see classify.Judge.
+func (p *uprobeJudge) Elsewhere(f *classify.Func, addr uint64, holder int) (v classify.Verdict) {
 	if addr-f.Addr >= uint64(len(f.Code)) {
 		return classify.Refuse(&uprobeRules[uprobeOutside])
 	}
 	var buf [kernelWindow]byte
-	b := window(f.Code, addr-f.Addr, &buf)
-	i, start := decode.Find(f.Insts, addr)
-	if start {
-		p.judge(&v, b, &f.Insts[i])
-		return v
-	}
-	p.judge(&v, b, &decode.Inst{Addr: addr, Props: decode.Invalid})
-	if i >= 0 {
-		v.Culprit = f.Insts[i].Addr
+	p.judge(&v, window(f.Code, addr-f.Addr, &buf), &decode.Inst{Addr: addr, Props: decode.Invalid})
+	if holder >= 0 {
+		v.Culprit = f.Insts[holder].Addr
 		v.Instead = v.Culprit
 		if v.OK() {
 			v.Hazard = &uprobeHazards[uprobeInside]
@@ -60,24 +51,16 @@ func (p *uprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
 	return v
 }
 
-// Lone judges the instruction that code starts with.
-func (p *uprobeProfile) Lone(code []byte, addr uint64) (v classify.Verdict) {
-	if len(code) == 0 {
-		return classify.Refuse(&uprobeRules[uprobeOutside])
+// Lone refuses a probe where there are no bytes; see classify.Judge.
+func (p *uprobeJudge) Lone(v *classify.Verdict, inst *decode.Inst, _ error) {
+	if inst.Len == 0 {
+		*v = classify.Refuse(&uprobeRules[uprobeOutside])
 	}
-	var buf [kernelWindow]byte
-	b := window(code, 0, &buf)
-	var inst decode.Inst
-	if (ISA{}).Decode(&inst, b[:], addr) != nil {
-		inst = decode.Inst{Addr: addr, Props: decode.Invalid}
-	}
-	p.judge(&v, b, &inst)
-	return v
 }
 
 // judge fills in v, the zero verdict, for the bytes b. inst is what they truly
 // are; it is Invalid where they are no instruction, or not the start of one.
-func (p *uprobeProfile) judge(v *classify.Verdict, b *[kernelWindow]byte, inst *decode.Inst) {
+func (p *uprobeJudge) judge(v *classify.Verdict, b *[kernelWindow]byte, inst *decode.Inst) {
 	var k kernelInsn
 	if !p.decoder.decode(&k, b) {
 		v.Rule = &uprobeRules[uprobeUnknown]
@@ -126,7 +109,7 @@ func (p *uprobeProfile) judge(v *classify.Verdict, b *[kernelWindow]byte, inst *
 
 // slot fills in v for k, which is neither a NOP nor a branch to the kernel, and
 // returns the way in which it goes wrong; inst is what stands there.
-func (p *uprobeProfile) slot(v *classify.Verdict, k *kernelInsn, inst *decode.Inst) (hazard uint8) {
+func (p *uprobeJudge) slot(v *classify.Verdict, k *kernelInsn, inst *decode.Inst) (hazard uint8) {
 	if p.does&uprobeAllNOPs != 0 {
 		k.takeMap()
 	}
@@ -187,7 +170,7 @@ var uprobeOpcodeRules = [128]uint8{
 
 // plain fills in v for the common instructions that the opcode alone decides,
 // and reports whether inst is one of them.
-func (p *uprobeProfile) plain(v *classify.Verdict, inst *decode.Inst) bool {
+func (p *uprobeJudge) plain(v *classify.Verdict, inst *decode.Inst) bool {
 	d := DetailOf(inst)
 	if !isPlain(inst, d) {
 		return false

@@ -27,7 +27,7 @@ const (
 func isNOP10(b *[kernelWindow]byte) bool { return string(b[:5]) == "\x66\x2e\x0f\x1f\x84" }
 
 // takesForNOP reports whether the kernel takes k, whose bytes are b, for a NOP.
-func (p *uprobeProfile) takesForNOP(k *kernelInsn, b *[kernelWindow]byte) bool {
+func (p *uprobeJudge) takesForNOP(k *kernelInsn, b *[kernelWindow]byte) bool {
 	switch {
 	case p.does&uprobeAllNOPs != 0:
 		return k.doesNothing(b)
@@ -40,7 +40,7 @@ func (p *uprobeProfile) takesForNOP(k *kernelInsn, b *[kernelWindow]byte) bool {
 
 // becomesCall reports whether the kernel turns k into a call of 5 bytes at the
 // first hit.
-func (p *uprobeProfile) becomesCall(k *kernelInsn, isNOP bool) bool {
+func (p *uprobeJudge) becomesCall(k *kernelInsn, isNOP bool) bool {
 	switch {
 	case p.does&uprobeCallNOP5 == 0 || k.len != nop5Len:
 		return false

@@ -49,7 +49,7 @@ func checkErrnos(t *testing.T, version classify.Version, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newUprobeProfile(version)
+	p := uprobeProfile(version)
 	for i := range rows {
 		row := &rows[i]
 		if got := p.Lone(row.Bytes, rowAddr(row)); archtest.Errno(&got) != row.Errno {
@@ -69,7 +69,7 @@ func rowAddr(row *refdata.UprobeRow) uint64 {
 }
 
 func checkUprobes(t *testing.T, version classify.Version, path string) {
-	p := newUprobeProfile(version)
+	p := uprobeProfile(version)
 	archtest.EachUprobe(t, path, func(row *refdata.UprobeRow) {
 		want := wantUprobe(row)
 		got := p.Lone(row.Bytes, rowAddr(row))
@@ -81,7 +81,7 @@ func checkUprobes(t *testing.T, version classify.Version, path string) {
 		}
 		var k kernelInsn
 		var buf [kernelWindow]byte
-		decoded := p.decoder.decode(&k, window(row.Bytes, 0, &buf))
+		decoded := newUprobeJudge(version).decoder.decode(&k, window(row.Bytes, 0, &buf))
 		if decoded != (row.Errno != classify.ENOEXEC) || row.Errno == 0 && int(k.len) != row.Len {
 			t.Errorf("line %d: %x: got length %d, want %d", row.Line, []byte(row.Bytes), k.len, row.Len)
 		}
@@ -206,7 +206,7 @@ func TestUprobeREX2(t *testing.T) {
 	} {
 		var v classify.Verdict
 		var buf [kernelWindow]byte
-		uprobe612.judge(&v, window(unhex(t, c.code), 0, &buf), &c.inst)
+		newUprobeJudge(linux6_12).judge(&v, window(unhex(t, c.code), 0, &buf), &c.inst)
 		if _, got := archtest.IDs(&v); got != c.hazard || !v.OK() {
 			t.Errorf("%s: got %q, want %q; %+v", c.name, got, c.hazard, v)
 		}
@@ -249,7 +249,7 @@ func checkRuns(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newUprobeProfile(linux6_18)
+	p := uprobeProfile(linux6_18)
 	outcomes := map[string]int{}
 	const mostAlarms = 40 // about rows that ran alike in the states tried
 	alarms := 0
@@ -315,7 +315,7 @@ func TestUprobeHazardsByVersion(t *testing.T) {
 			if c.holds.Holds(version) {
 				want = c.hazard
 			}
-			got := newUprobeProfile(version).Lone(unhex(t, c.code), 0x401000)
+			got := uprobeProfile(version).Lone(unhex(t, c.code), 0x401000)
 			if _, hazard := archtest.IDs(&got); hazard != want && got.OK() {
 				t.Errorf("%s on %v: got %q, want %q; %+v", c.name, version, hazard, want, got)
 			}
@@ -330,7 +330,7 @@ func TestUprobeHazardSpans(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, version := range known.Uprobes {
-		p := newUprobeProfile(version)
+		p := uprobeProfile(version)
 		for i := range rows {
 			v := p.Lone(rows[i].Bytes, testAddr)
 			if v.Hazard != nil && !v.Hazard.Span.Holds(version) {
@@ -371,7 +371,7 @@ func TestUprobeNotes(t *testing.T) {
 		{"nop of 10 bytes, seen", "662e0f1f840000000000", all, classify.NoteNOPOperand},
 		{"nop of 10 bytes before 7.2", "662e0f1f840000000000", classify.Linux(7, 1), 0},
 	} {
-		v := newUprobeProfile(c.version).Lone(unhex(t, c.code), testAddr)
+		v := uprobeProfile(c.version).Lone(unhex(t, c.code), testAddr)
 		if v.Notes != c.want || v.Hazard != nil {
 			t.Errorf("%s: got %+v, want notes %b", c.name, v, c.want)
 		}
@@ -392,7 +392,7 @@ func TestUprobeNOPAtPageEnd(t *testing.T) {
 		{"10 bytes in the page", "662e0f1f840000000000", linux7_2, 0x401ff6, "", ""},
 		{"10 bytes across", "662e0f1f840000000000", linux7_2, 0x401ff7, "amd64/uprobe-segment", ""},
 	} {
-		v := newUprobeProfile(c.version).Lone(unhex(t, c.code), c.addr)
+		v := uprobeProfile(c.version).Lone(unhex(t, c.code), c.addr)
 		if rule, hazard := archtest.IDs(&v); rule != c.rule || hazard != c.hazard {
 			t.Errorf("%s: got %+v", c.name, v)
 		}

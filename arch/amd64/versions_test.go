@@ -66,7 +66,7 @@ func TestKprobeRulesByVersion(t *testing.T) {
 			if v >= linux6_12 {
 				rule, hazard, boost = c.since, "", c.boost[1]
 			}
-			got := newKprobeProfile(v, classify.DebianOptions()).Lone(unhex(t, c.code), testAddr)
+			got := kprobeProfile(v, classify.DebianOptions()).Lone(unhex(t, c.code), testAddr)
 			if r, h := archtest.IDs(&got); r != rule || h != hazard || got.Boost != boost {
 				t.Errorf("%s on %v: got %q %q %+v, want %q %q, boost %v", c.name, v, r, h, got, rule, hazard, boost)
 			}
@@ -87,7 +87,7 @@ func TestKprobeEntryByVersion(t *testing.T) {
 	} {
 		for _, v := range known.Kprobes {
 			f := testFunc(unhex(t, c.code))
-			p := newKprobeProfile(v, classify.DebianOptions())
+			p := kprobeProfile(v, classify.DebianOptions())
 			got := p.At(f, f.Addr)
 			if moved := got.MovedTo == f.Addr+4; moved != c.moved.Holds(v) || p.Func(nil, f)[0] != got {
 				t.Errorf("%s on %v: got %+v", c.name, v, got)
@@ -122,7 +122,7 @@ func TestOptimizeThunksByVersion(t *testing.T) {
 			if c.indirect && v < linux6_12 {
 				want = "amd64/optimize-indirect-jump"
 			}
-			p, o := newKprobeProfile(v, opt), newKprobeOptimizer(v, opt)
+			p, o := kprobeProfile(v, opt), newKprobeOptimizer(v, opt)
 			var s optcheck.Scratch
 			got := o.Func(nil, &optcheck.Function{Func: f, Verdicts: p.Func(nil, f)}, &s)
 			if archtest.RuleID(got[0].Rule) != want {

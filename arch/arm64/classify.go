@@ -2,7 +2,6 @@ package arm64
 
 import (
 	"encoding/binary"
-	"errors"
 
 	"xol/classify"
 	"xol/decode"
@@ -11,21 +10,15 @@ import (
 
 // Profile returns the ISA's rules under one of the names of package classify.
 func (ISA) Profile(name string, opt classify.KernelOptions) (classify.Profile, bool) {
-	mechanism, v, ok := known.Find(name)
-	if !ok {
-		return nil, false
-	}
-	switch mechanism {
-	case classify.Architecture:
-		return classify.WithOwnedText(isaProfile{}), true
-	case classify.Uprobes:
-		return classify.WithCheckedPlaces(newUprobeProfile(v)), true
-	}
 	opt.FtraceProbes = false // arm64 has no CONFIG_KPROBES_ON_FTRACE
-	return classify.WithKernelChecks(newKprobeProfile(v), opt), true
+	return known.Profile(name, opt, classify.Judges{
+		ISA:     func() classify.Judge { return newISAJudge() },
+		Kprobes: func(v classify.Version, _ classify.KernelOptions) classify.Judge { return newKprobeJudge(v) },
+		Uprobes: func(v classify.Version) classify.Judge { return newUprobeJudge(v) },
+	})
 }
 
-// isaProfile says what a probe mechanism can do that rewrites instructions as
+// isaJudge says what a probe mechanism can do that rewrites instructions as
 // it moves them. All but a few then run in a slot, and a jump back may end it:
 //
 //   - Between ldxr and stxr and their kin no breakpoint works, since the return
@@ -37,60 +30,32 @@ func (ISA) Profile(name string, opt classify.KernelOptions) (classify.Profile, b
 //     exception on purpose are emulated, since handlers look at the address.
 //   - What signs or authenticates with the PC as a modifier gives another
 //     result elsewhere.
-type isaProfile struct{}
+type isaJudge struct {
+	ISA
+	classify.Boundaries
+}
 
-// Name returns "isa".
-func (isaProfile) Name() string { return classify.ISA }
+func newISAJudge() *isaJudge {
+	return &isaJudge{Boundaries: classify.Boundaries{
+		Outside: &isaRules[isaOutside], Inside: &isaRules[isaMisaligned],
+		Truncated: &isaRules[isaTruncated], Invalid: &isaRules[isaInvalid],
+	}}
+}
 
-// Func judges every instruction of f.
-func (p isaProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
-	dst, verdicts := classify.Extend(dst, len(f.Insts))
-	for i := range f.Insts {
-		p.judge(&verdicts[i], &f.Insts[i])
-		followPACM(&verdicts[i], f.Insts, i)
+// Insts judges instructions of f; see classify.Judge.
+func (*isaJudge) Insts(verdicts []classify.Verdict, f *classify.Func, first int) {
+	insts := f.Insts[first:][:len(verdicts)]
+	for i := range insts {
+		judgeISA(&verdicts[i], &insts[i])
+		followPACM(&verdicts[i], f.Insts, first+i)
 	}
-	eachSequence(f.Insts, func(s sequence) {
-		for i := s.first; i <= s.last; i++ {
-			s.refuse(&verdicts[i], f.Insts, i)
-		}
+	eachSequence(f.Insts, first, len(verdicts), func(s sequence, i int) {
+		s.refuse(&verdicts[i-first], f.Insts, i)
 	})
-	return dst
 }
 
-// At judges the address addr of f.
-func (p isaProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
-	i, start := decode.Find(f.Insts, addr)
-	if i < 0 {
-		return classify.Refuse(&isaRules[isaOutside])
-	}
-	inst := &f.Insts[i]
-	if !start {
-		return classify.Verdict{Rule: &isaRules[isaMisaligned], Culprit: inst.Addr, Instead: inst.Addr}
-	}
-	p.judge(&v, inst)
-	followPACM(&v, f.Insts, i)
-	if s, ok := sequenceAt(f.Insts, i); ok {
-		s.refuse(&v, f.Insts, i)
-	}
-	return v
-}
-
-// Lone judges the instruction that code starts with.
-func (p isaProfile) Lone(code []byte, addr uint64) (v classify.Verdict) {
-	var inst decode.Inst
-	switch err := (ISA{}).Decode(&inst, code, addr); {
-	case err == nil:
-		p.judge(&v, &inst)
-	case errors.Is(err, decode.ErrTruncated):
-		v.Rule = &isaRules[isaTruncated]
-	default:
-		v.Rule = &isaRules[isaInvalid]
-	}
-	return v
-}
-
-// judge fills in v, the zero verdict, for an instruction by itself.
-func (isaProfile) judge(v *classify.Verdict, inst *decode.Inst) {
+// judgeISA fills in v, the zero verdict, for an instruction by itself.
+func judgeISA(v *classify.Verdict, inst *decode.Inst) {
 	switch {
 	case inst.Addr&3 != 0:
 		v.Rule = &isaRules[isaMisaligned]
@@ -120,7 +85,7 @@ func (isaProfile) judge(v *classify.Verdict, inst *decode.Inst) {
 	}
 }
 
-// followPACM refuses instruction i if pacm in front of it makes it sign or
+// followPACM refuses instruction i if pacm before it makes it sign or
 // authenticate with its own address.
 func followPACM(v *classify.Verdict, insts []decode.Inst, i int) {
 	if i > 0 && v.OK() && WordOf(&insts[i-1]) == hintPACM {
@@ -133,7 +98,7 @@ func followPACM(v *classify.Verdict, insts []decode.Inst, i int) {
 // the first and last one.
 type sequence struct{ first, last int }
 
-// refuse refuses instruction i of s where it stands behind the first and no
+// refuse refuses instruction i of s where it stands after the first and no
 // other rule forbids it.
 func (s sequence) refuse(v *classify.Verdict, insts []decode.Inst, i int) {
 	rule, first := &isaRules[isaExclusive], insts[s.first].Addr
@@ -142,19 +107,25 @@ func (s sequence) refuse(v *classify.Verdict, insts []decode.Inst, i int) {
 	}
 }
 
-// eachSequence calls visit for every sequence that lies on a straight path: from
-// one instruction to the next, past branches that may not be taken.
-func eachSequence(insts []decode.Inst, visit func(sequence)) {
+// eachSequence calls visit with every instruction from index first on, n of
+// them, that is part of a sequence on a straight path: from one instruction to
+// the next, past branches that may not be taken.
+func eachSequence(insts []decode.Inst, first, n int, visit func(s sequence, i int)) {
 	const none = -1
+	from, to := decode.Paths(insts, first, n)
 	open := none
-	for i := range insts {
-		inst := &insts[i]
+	paths := insts[from:to]
+	for i := range paths {
+		inst := &paths[i]
 		switch {
 		case inst.Has(decode.LoadExclusive):
 			open = i
 		case open == none:
 		case inst.Has(decode.StoreExclusive), OpOf(inst) == OpCLREX:
-			visit(sequence{first: open, last: i})
+			s := sequence{first: from + open, last: from + i}
+			for k := max(s.first, first); k < first+n && k <= s.last; k++ {
+				visit(s, k)
+			}
 			open = none
 		case !inst.FallsThrough():
 			open = none
@@ -162,40 +133,30 @@ func eachSequence(insts []decode.Inst, visit func(sequence)) {
 	}
 }
 
-// sequenceAt returns the sequence that instruction i belongs to.
-func sequenceAt(insts []decode.Inst, i int) (found sequence, ok bool) {
-	from, to := decode.Path(insts, i)
-	eachSequence(insts[from:to], func(s sequence) {
-		s.first += from
-		s.last += from
-		if s.first <= i && i <= s.last {
-			found, ok = s, true
-		}
-	})
-	return found, ok
-}
-
-// kprobeProfile answers as kprobes of one version of Linux do, as far as the
+// kprobeJudge answers as kprobes of one version of Linux do, as far as the
 // rules are arm64's own [arch/arm64/kernel/probes]. Words are judged by masks;
 // whether they are instructions does not matter. Nothing is boosted.
-type kprobeProfile struct {
+type kprobeJudge struct {
+	ISA
+	classify.Boundaries
 	version classify.Version
 	words   wordRules
 }
 
-func newKprobeProfile(v classify.Version) *kprobeProfile {
-	return &kprobeProfile{v, newWordRules(v)}
+func newKprobeJudge(v classify.Version) *kprobeJudge {
+	return &kprobeJudge{
+		Boundaries: classify.Boundaries{Outside: &kprobeRules[kprobeOutside], Inside: &kprobeRules[kprobeMisaligned]},
+		version:    v,
+		words:      newWordRules(v),
+	}
 }
 
-// Name returns "linux-6.12" or that of another version.
-func (p *kprobeProfile) Name() string { return classify.ProfileName(classify.Kprobes, p.version) }
-
-// Func judges every instruction of f.
-func (p *kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
-	dst, verdicts := classify.Extend(dst, len(f.Insts))
-	scan := exclusiveScan{last: -1, mask: exclusiveMask(p.version)}
-	for i := range f.Insts {
-		inst := &f.Insts[i]
+// Insts judges instructions of f; see classify.Judge.
+func (p *kprobeJudge) Insts(verdicts []classify.Verdict, f *classify.Func, first int) {
+	insts := f.Insts[first:][:len(verdicts)]
+	scan := newExclusiveScan(p.version, f, (insts[0].Addr-f.Addr)/wordSize)
+	for i := range insts {
+		inst := &insts[i]
 		w, ok := kernelWord(inst.Bytes())
 		p.judge(&verdicts[i], w, ok, inst)
 		scan.reject(&verdicts[i], f, (inst.Addr-f.Addr)/wordSize)
@@ -203,64 +164,15 @@ func (p *kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classif
 			scan.add(w, (inst.Addr-f.Addr)/wordSize)
 		}
 	}
-	for _, m := range f.Marks {
+	for _, m := range f.Marks.Starting(insts[0].Addr, insts[len(insts)-1].Addr+1) {
 		if m.Kind&place.ExTable == 0 {
 			continue
 		}
-		if i := decode.From(f.Insts, m.Addr); i < len(f.Insts) && f.Insts[i].Addr == m.Addr {
+		if i, start := decode.Find(insts, m.Addr); start {
 			faultHandled(&verdicts[i])
 		}
 	}
-	markHazards(verdicts, f.Insts)
-	return dst
-}
-
-// At judges the address addr of f.
-func (p *kprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
-	i, start := decode.Find(f.Insts, addr)
-	switch {
-	case i < 0:
-		return classify.Refuse(&kprobeRules[kprobeOutside])
-	case !start:
-		from := f.Insts[i].Addr
-		return classify.Verdict{Rule: &kprobeRules[kprobeMisaligned], Culprit: from, Instead: from}
-	}
-	inst := &f.Insts[i]
-	w, ok := kernelWord(inst.Bytes())
-	p.judge(&v, w, ok, inst)
-	scan := exclusiveScan{last: -1, mask: exclusiveMask(p.version)}
-	n := (addr - f.Addr) / wordSize
-	for k := n - min(n, maxScan); k < n; k++ {
-		scan.add(binary.LittleEndian.Uint32(f.Code[k*wordSize:]), k)
-	}
-	scan.reject(&v, f, n)
-	for _, m := range f.Marks.Starting(addr, addr+1) {
-		if m.Kind&place.ExTable != 0 {
-			faultHandled(&v)
-		}
-	}
-	if s, ok := sequenceAt(f.Insts, i); ok {
-		s.mark(&v, i)
-	}
-	return v
-}
-
-// Lone judges the instruction that code starts with.
-func (p *kprobeProfile) Lone(code []byte, addr uint64) (v classify.Verdict) {
-	inst := lone(code, addr)
-	w, ok := kernelWord(code)
-	p.judge(&v, w, ok, &inst)
-	return v
-}
-
-// lone returns the instruction that code starts with, Invalid where that is
-// none.
-func lone(code []byte, addr uint64) decode.Inst {
-	inst := decode.Inst{Addr: addr}
-	if (ISA{}).Decode(&inst, code, addr) != nil {
-		inst.Props = decode.Invalid
-	}
-	return inst
+	markHazards(verdicts, f.Insts, first)
 }
 
 // kernelWord reads the word that code starts with, and reports whether it is
@@ -274,7 +186,7 @@ func kernelWord(code []byte) (w uint32, ok bool) {
 
 // judge fills in v, the zero verdict, for the word w; inst is what truly
 // stands there, Invalid where that is no instruction.
-func (p *kprobeProfile) judge(v *classify.Verdict, w uint32, whole bool, inst *decode.Inst) {
+func (p *kprobeJudge) judge(v *classify.Verdict, w uint32, whole bool, inst *decode.Inst) {
 	switch {
 	case inst.Addr&3 != 0:
 		v.Rule = &kprobeRules[kprobeMisaligned]
@@ -301,6 +213,15 @@ type exclusiveScan struct {
 
 // maxScan is the number of instructions that the kernel looks back.
 const maxScan = 32
+
+// newExclusiveScan returns the scan of f as it is at the offset, in words.
+func newExclusiveScan(v classify.Version, f *classify.Func, offset uint64) exclusiveScan {
+	s := exclusiveScan{last: -1, mask: exclusiveMask(v)}
+	for k := offset - min(offset, maxScan); k < offset; k++ {
+		s.add(binary.LittleEndian.Uint32(f.Code[k*wordSize:]), k)
+	}
+	return s
+}
 
 // add takes note of the word at the offset, in words.
 func (s *exclusiveScan) add(w uint32, offset uint64) {
@@ -336,11 +257,10 @@ func (s sequence) mark(v *classify.Verdict, i int) {
 	}
 }
 
-// markHazards gives the verdicts on insts the hazards of the sequences.
-func markHazards(verdicts []classify.Verdict, insts []decode.Inst) {
-	eachSequence(insts, func(s sequence) {
-		for i := s.first; i <= s.last; i++ {
-			s.mark(&verdicts[i], i)
-		}
+// markHazards gives the verdicts on insts, from index first on, the hazards of
+// the sequences.
+func markHazards(verdicts []classify.Verdict, insts []decode.Inst, first int) {
+	eachSequence(insts, first, len(verdicts), func(s sequence, i int) {
+		s.mark(&verdicts[i-first], i)
 	})
 }

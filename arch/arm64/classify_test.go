@@ -252,7 +252,7 @@ func TestISALone(t *testing.T) {
 		{"no instruction", []byte{0xff, 0xff, 0xff, 0xff}, 0x1000, "arm64/not-instruction"},
 		{"misaligned", []byte{0x1f, 0x20, 0x03, 0xd5}, 0x1001, "arm64/misaligned"},
 	} {
-		v := isaProfile{}.Lone(c.code, c.addr)
+		v := isaProfile().Lone(c.code, c.addr)
 		if rule, _ := archtest.IDs(&v); rule != c.rule {
 			t.Errorf("%s: got %q, want %q", c.name, rule, c.rule)
 		}

@@ -5,58 +5,33 @@ import (
 	"xol/decode"
 )
 
-// uprobeProfile answers as uprobes of one version of Linux do
+// uprobeJudge answers as uprobes of one version of Linux do
 // [arch/arm64/kernel/probes/uprobes.c]. They judge a word by itself and do not
 // look for exclusive sequences around it.
-type uprobeProfile struct {
+type uprobeJudge struct {
+	ISA
+	classify.Boundaries
 	version classify.Version
 	words   wordRules
 }
 
-func newUprobeProfile(v classify.Version) *uprobeProfile {
-	return &uprobeProfile{v, newWordRules(v)}
+func newUprobeJudge(v classify.Version) *uprobeJudge {
+	return &uprobeJudge{
+		Boundaries: classify.Boundaries{Outside: &uprobeRules[uprobeOutside], Inside: &uprobeRules[uprobeMisaligned]},
+		version:    v,
+		words:      newWordRules(v),
+	}
 }
 
-// Name returns "uprobe-linux-6.12" or that of another version.
-func (p *uprobeProfile) Name() string { return classify.ProfileName(classify.Uprobes, p.version) }
-
-// Func judges every instruction of f.
-func (p *uprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
-	dst, verdicts := classify.Extend(dst, len(f.Insts))
-	for i := range f.Insts {
-		inst := &f.Insts[i]
+// Insts judges instructions of f; see classify.Judge.
+func (p *uprobeJudge) Insts(verdicts []classify.Verdict, f *classify.Func, first int) {
+	insts := f.Insts[first:][:len(verdicts)]
+	for i := range insts {
+		inst := &insts[i]
 		w, ok := kernelWord(inst.Bytes())
 		p.judge(&verdicts[i], w, ok, inst)
 	}
-	markHazards(verdicts, f.Insts)
-	return dst
-}
-
-// At judges the address addr of f.
-func (p *uprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
-	i, start := decode.Find(f.Insts, addr)
-	switch {
-	case i < 0:
-		return classify.Refuse(&uprobeRules[uprobeOutside])
-	case !start:
-		from := f.Insts[i].Addr
-		return classify.Verdict{Rule: &uprobeRules[uprobeMisaligned], Culprit: from, Instead: from}
-	}
-	inst := &f.Insts[i]
-	w, ok := kernelWord(inst.Bytes())
-	p.judge(&v, w, ok, inst)
-	if s, ok := sequenceAt(f.Insts, i); ok {
-		s.mark(&v, i)
-	}
-	return v
-}
-
-// Lone judges the word that code starts with.
-func (p *uprobeProfile) Lone(code []byte, addr uint64) (v classify.Verdict) {
-	inst := lone(code, addr)
-	w, ok := kernelWord(code)
-	p.judge(&v, w, ok, &inst)
-	return v
+	markHazards(verdicts, f.Insts, first)
 }
 
 // uprobeBreakpoint is the breakpoint of uprobes, brk #5.
@@ -64,7 +39,7 @@ const uprobeBreakpoint = insnBRK | 5<<5
 
 // judge fills in v, the zero verdict, for the word w; inst is what truly
 // stands there, Invalid where that is no instruction.
-func (p *uprobeProfile) judge(v *classify.Verdict, w uint32, whole bool, inst *decode.Inst) {
+func (p *uprobeJudge) judge(v *classify.Verdict, w uint32, whole bool, inst *decode.Inst) {
 	switch {
 	case inst.Addr&3 != 0:
 		v.Rule = &uprobeRules[uprobeMisaligned]

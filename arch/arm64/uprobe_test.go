@@ -34,7 +34,7 @@ func TestUprobeVerdictsByVersion(t *testing.T) {
 var uprobeExec = map[classify.Exec]string{classify.ExecSlot: "xol", classify.ExecEmulate: "simulate"}
 
 func checkUprobes(t *testing.T, version classify.Version, path string) {
-	p, kprobes := newUprobeProfile(version), newKprobeProfile(version)
+	p, kprobes := uprobeProfile(version), kprobeProfile(version)
 	archtest.EachUprobe(t, path, func(row *refdata.UprobeRow) {
 		got := p.Lone(row.Bytes, 0x10000)
 		handler := strings.TrimPrefix(row.Handler, "simulate_")
@@ -47,7 +47,7 @@ func checkUprobes(t *testing.T, version classify.Version, path string) {
 
 // checkSameSimulator compares a kprobe with the uprobe in row: only the loads
 // of literals differ.
-func checkSameSimulator(t *testing.T, kprobes *kprobeProfile, row *refdata.UprobeRow) {
+func checkSameSimulator(t *testing.T, kprobes classify.Profile, row *refdata.UprobeRow) {
 	v := kprobes.Lone(row.Bytes, 0x10000)
 	literal := v.Emulator == "ldr_literal" || v.Emulator == "ldrsw_literal"
 	if literal && row.Errno == classify.EINVAL {
@@ -86,7 +86,7 @@ func TestUprobeRules(t *testing.T) {
 		{"prfm literal", 0xd8000000, 0x10000, "arm64/uprobe-prefetch-literal", ""},
 		{"autiasppc", 0xf380001f, 0x10000, "", "arm64/pc-modifier"},
 	} {
-		v := newUprobeProfile(linux6_12).Lone(binary.LittleEndian.AppendUint32(nil, c.word), c.addr)
+		v := uprobeProfile(linux6_12).Lone(binary.LittleEndian.AppendUint32(nil, c.word), c.addr)
 		if rule, hazard := archtest.IDs(&v); rule != c.rule || hazard != c.hazard {
 			t.Errorf("%s: got %q %q, want %q %q", c.name, rule, hazard, c.rule, c.hazard)
 		}
@@ -133,7 +133,7 @@ func TestUprobeHazardsByVersion(t *testing.T) {
 			if c.holds.Holds(version) {
 				want = c.hazard
 			}
-			got := newUprobeProfile(version).Lone(binary.LittleEndian.AppendUint32(nil, c.word), 0x10000)
+			got := uprobeProfile(version).Lone(binary.LittleEndian.AppendUint32(nil, c.word), 0x10000)
 			if _, hazard := archtest.IDs(&got); hazard != want {
 				t.Errorf("%s on %v: got %q, want %q; %+v", c.name, version, hazard, want, got)
 			}

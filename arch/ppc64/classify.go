@@ -1,28 +1,20 @@
 package ppc64
 
 import (
-	"errors"
-
 	"xol/classify"
 	"xol/decode"
 )
 
 // Profile returns the ISA's rules under one of the names of package classify.
 func (a ISA) Profile(name string, opt classify.KernelOptions) (classify.Profile, bool) {
-	mechanism, v, ok := known.Find(name)
-	if !ok {
-		return nil, false
-	}
-	switch mechanism {
-	case classify.Architecture:
-		return classify.WithOwnedText(isaProfile{a}), true
-	case classify.Uprobes:
-		return classify.WithCheckedPlaces(uprobeProfile{a, v}), true
-	}
-	return classify.WithKernelChecks(kprobeProfile{a, v}, opt), true
+	return known.Profile(name, opt, classify.Judges{
+		ISA:     func() classify.Judge { return newISAJudge(a) },
+		Kprobes: func(classify.Version, classify.KernelOptions) classify.Judge { return &kprobeJudge{a} },
+		Uprobes: func(classify.Version) classify.Judge { return &uprobeJudge{a} },
+	})
 }
 
-// isaProfile says what a probe mechanism can do that rewrites instructions as
+// isaJudge says what a probe mechanism can do that rewrites instructions as
 // it moves them. All but a few then run in a slot, and a jump back may end it:
 //
 //   - Between lwarx and stwcx. and their kin no breakpoint works, since any
@@ -31,64 +23,42 @@ func (a ISA) Profile(name string, opt classify.KernelOptions) (classify.Profile,
 //   - While SRR0 and SRR1 hold something no breakpoint works, since its
 //     interrupt overwrites them [Book III, 7.5].
 //   - Traps are emulated, since their handlers look at the address.
-type isaProfile struct{ isa ISA }
-
-// Name returns "isa".
-func (isaProfile) Name() string { return classify.ISA }
-
-// Func judges every instruction of f.
-func (p isaProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
-	dst, verdicts := classify.Extend(dst, len(f.Insts))
-	for i := range f.Insts {
-		p.judge(&verdicts[i], &f.Insts[i])
-	}
-	sequences(f.Insts, func(s sequence) {
-		for i := s.first + 1; i <= s.last; i++ {
-			if verdicts[i].OK() {
-				verdicts[i] = s.isaVerdict(f.Insts)
-			}
-		}
-	})
-	return dst
+type isaJudge struct {
+	ISA
+	classify.Boundaries
 }
 
-// At judges the address addr of f.
-func (p isaProfile) At(f *classify.Func, addr uint64) classify.Verdict {
-	i, start := decode.Find(f.Insts, addr)
-	if i < 0 {
-		return classify.Refuse(&isaRules[isaOutside])
+func newISAJudge(a ISA) *isaJudge {
+	return &isaJudge{a, classify.Boundaries{
+		Outside: &isaRules[isaOutside], Inside: &isaRules[isaMisaligned],
+		Truncated: &isaRules[isaTruncated], Invalid: &isaRules[isaInvalid],
+	}}
+}
+
+// Insts judges instructions of f; see classify.Judge.
+func (*isaJudge) Insts(verdicts []classify.Verdict, f *classify.Func, first int) {
+	insts := f.Insts[first:][:len(verdicts)]
+	for i := range insts {
+		judgeISA(&verdicts[i], &insts[i])
 	}
-	inst := &f.Insts[i]
-	if !start {
-		rule := isaMisaligned
-		if addr == inst.Addr+4 {
-			rule = isaSuffix
+	eachSequence(f.Insts, first, len(verdicts), func(s sequence, i int) {
+		if v := &verdicts[i-first]; v.OK() && i > s.first {
+			*v = s.isaVerdict(f.Insts)
 		}
-		return classify.Verdict{Rule: &isaRules[rule], Culprit: inst.Addr, Instead: inst.Addr}
-	}
-	var v classify.Verdict
-	p.judge(&v, inst)
-	if s, ok := sequenceAt(f.Insts, i); ok && v.OK() && i > s.first {
-		v = s.isaVerdict(f.Insts)
+	})
+}
+
+// Elsewhere tells suffixes from other words; see classify.Judge.
+func (p *isaJudge) Elsewhere(f *classify.Func, addr uint64, holder int) classify.Verdict {
+	v := p.Boundaries.Elsewhere(f, addr, holder)
+	if holder >= 0 && addr == f.Insts[holder].Addr+wordSize {
+		v.Rule = &isaRules[isaSuffix]
 	}
 	return v
 }
 
-// Lone judges the instruction that code starts with.
-func (p isaProfile) Lone(code []byte, addr uint64) (v classify.Verdict) {
-	var inst decode.Inst
-	switch err := p.isa.Decode(&inst, code, addr); {
-	case err == nil:
-		p.judge(&v, &inst)
-		return v
-	case errors.Is(err, decode.ErrTruncated):
-		return classify.Refuse(&isaRules[isaTruncated])
-	}
-	return classify.Refuse(&isaRules[isaInvalid])
-}
-
-// judge fills in v, the zero verdict, for an instruction by itself.
-func (isaProfile) judge(v *classify.Verdict, inst *decode.Inst) {
+// judgeISA fills in v, the zero verdict, for an instruction by itself.
+func judgeISA(v *classify.Verdict, inst *decode.Inst) {
 	switch {
 	case inst.Addr&3 != 0:
 		v.Rule = &isaRules[isaMisaligned]
@@ -118,7 +88,7 @@ type sequence struct {
 	srr         bool
 }
 
-// isaVerdict refuses what stands behind the first instruction of s.
+// isaVerdict refuses what stands after the first instruction of s.
 func (s sequence) isaVerdict(insts []decode.Inst) classify.Verdict {
 	first := insts[s.first].Addr
 	if s.srr {
@@ -127,12 +97,19 @@ func (s sequence) isaVerdict(insts []decode.Inst) classify.Verdict {
 	return classify.Verdict{Rule: &isaRules[isaReservation], Culprit: first, Instead: first}
 }
 
-// sequences calls visit for every sequence that lies on a straight path: from
-// one instruction to the next, past branches that may not be taken.
-func sequences(insts []decode.Inst, visit func(sequence)) {
+// eachSequence calls visit with every instruction from index first on, n of
+// them, that is part of a sequence on a straight path: from one instruction to
+// the next, past branches that may not be taken.
+func eachSequence(insts []decode.Inst, first, n int, visit func(s sequence, i int)) {
 	const none = -1
+	from, to := decode.Paths(insts, first, n)
 	reserved, srr := none, none
-	for i := range insts {
+	visitAll := func(s sequence) {
+		for i := max(s.first, first); i < first+n && i <= s.last; i++ {
+			visit(s, i)
+		}
+	}
+	for i := from; i < to; i++ {
 		inst := &insts[i]
 		switch OpOf(inst) {
 		case OpOther:
@@ -143,7 +120,7 @@ func sequences(insts []decode.Inst, visit func(sequence)) {
 			reserved = i
 		case OpStoreConditional:
 			if reserved != none {
-				visit(sequence{first: reserved, last: i})
+				visitAll(sequence{first: reserved, last: i})
 			}
 			reserved = none
 		case OpMoveSPR:
@@ -152,26 +129,13 @@ func sequences(insts []decode.Inst, visit func(sequence)) {
 			}
 		case OpReturn:
 			if srr != none && usesSRR(inst) {
-				visit(sequence{first: srr, last: i, srr: true})
+				visitAll(sequence{first: srr, last: i, srr: true})
 			}
 		}
 		if !inst.FallsThrough() {
 			reserved, srr = none, none
 		}
 	}
-}
-
-// sequenceAt returns the sequence that instruction i belongs to.
-func sequenceAt(insts []decode.Inst, i int) (found sequence, ok bool) {
-	from, to := decode.Path(insts, i)
-	sequences(insts[from:to], func(s sequence) {
-		s.first += from
-		s.last += from
-		if s.first <= i && i <= s.last {
-			found, ok = s, true
-		}
-	})
-	return found, ok
 }
 
 const (
@@ -194,7 +158,7 @@ func usesSRR(inst *decode.Inst) bool {
 	return false
 }
 
-// kprobeProfile answers as kprobes of Linux do, as far as the rules are
+// kprobeJudge answers as kprobes of Linux do, as far as the rules are
 // powerpc's own [arch/powerpc/kernel/kprobes.c]. Words are judged by the few
 // opcodes that the kernel refuses; whether they are instructions does not
 // matter.
@@ -202,64 +166,44 @@ func usesSRR(inst *decode.Inst) bool {
 // Whether an instruction is emulated shows at the first hit. Then its probe
 // becomes boostable, which the verdict tells in advance; where it is not
 // emulated it is single-stepped in the slot for good.
-type kprobeProfile struct {
-	isa     ISA
-	version classify.Version
-}
+type kprobeJudge struct{ ISA }
 
-// Name returns "linux-6.12" or that of another version.
-func (p kprobeProfile) Name() string { return classify.ProfileName(classify.Kprobes, p.version) }
-
-// Func judges every instruction of f.
-func (p kprobeProfile) Func(dst []classify.Verdict, f *classify.Func) []classify.Verdict {
-	dst, verdicts := classify.Extend(dst, len(f.Insts))
-	var before uint32
-	for i := range f.Insts {
-		inst := &f.Insts[i]
-		p.judge(&verdicts[i], p.isa.kernelWord(codeAt(f, inst.Addr), inst), before, inst)
-		before = p.isa.lastWord(inst)
+// Insts judges instructions of f; see classify.Judge.
+func (p *kprobeJudge) Insts(verdicts []classify.Verdict, f *classify.Func, first int) {
+	before := p.wordBefore(f, f.Insts[first].Addr)
+	insts := f.Insts[first:][:len(verdicts)]
+	for i := range insts {
+		inst := &insts[i]
+		p.judge(&verdicts[i], p.kernelWord(codeAt(f, inst.Addr), inst), before, inst)
+		before = p.lastWord(inst)
 	}
-	markHazards(verdicts, f.Insts)
-	return dst
+	markHazards(verdicts, f.Insts, first)
 }
 
-// At judges the address addr of f.
-func (p kprobeProfile) At(f *classify.Func, addr uint64) (v classify.Verdict) {
+// Elsewhere judges an address where no instruction starts; see classify.Judge.
+func (p *kprobeJudge) Elsewhere(f *classify.Func, addr uint64, holder int) (v classify.Verdict) {
 	code := codeAt(f, addr)
 	if code == nil {
 		return classify.Refuse(&kprobeRules[kprobeOutside])
 	}
-	var before uint32
-	if b := codeAt(f, addr-4); len(b) >= 4 {
-		before = p.isa.word(b)
-	}
-	i, start := decode.Find(f.Insts, addr)
-	if !start {
-		inst := decode.Inst{Addr: addr, Props: decode.Invalid}
-		p.judge(&v, p.isa.kernelWord(code, &inst), before, &inst)
-		if i >= 0 {
-			v.Culprit = f.Insts[i].Addr
-			v.Instead = v.Culprit
-		}
-		return v
-	}
-	inst := &f.Insts[i]
-	p.judge(&v, p.isa.kernelWord(code, inst), before, inst)
-	if s, ok := sequenceAt(f.Insts, i); ok {
-		s.mark(&v)
+	inst := decode.Inst{Addr: addr, Props: decode.Invalid}
+	p.judge(&v, p.kernelWord(code, &inst), p.wordBefore(f, addr), &inst)
+	if holder >= 0 {
+		v.Culprit = f.Insts[holder].Addr
+		v.Instead = v.Culprit
 	}
 	return v
 }
 
-// Lone judges the instruction that code starts with.
-func (p kprobeProfile) Lone(code []byte, addr uint64) (v classify.Verdict) {
-	inst := decode.Inst{Addr: addr}
-	if p.isa.Decode(&inst, code, addr) != nil {
-		inst.Props = decode.Invalid
+// Lone marks what must be part of a sequence; see classify.Judge.
+func (*kprobeJudge) Lone(v *classify.Verdict, inst *decode.Inst, _ error) { loneHazard(v, inst) }
+
+// wordBefore returns the word of f before addr, 0 where there is none.
+func (p *kprobeJudge) wordBefore(f *classify.Func, addr uint64) uint32 {
+	if code := codeAt(f, addr-wordSize); len(code) >= wordSize {
+		return p.word(code)
 	}
-	p.judge(&v, p.isa.kernelWord(code, &inst), 0, &inst)
-	loneHazard(&v, &inst)
-	return v
+	return 0
 }
 
 // codeAt returns the bytes of f from addr on, none where addr lies outside.
@@ -274,9 +218,9 @@ func codeAt(f *classify.Func, addr uint64) []byte {
 // at the end of the page before.
 const pageSize = 1 << 16
 
-// judge fills in v, the zero verdict, for word; before is the word in front of
+// judge fills in v, the zero verdict, for word; before is the word before
 // it, inst what truly stands there, Invalid where that is no instruction.
-func (p kprobeProfile) judge(v *classify.Verdict, word uint64, before uint32, inst *decode.Inst) {
+func (p *kprobeJudge) judge(v *classify.Verdict, word uint64, before uint32, inst *decode.Inst) {
 	if rule := kprobeRule(word, before, inst.Addr); rule != steppable {
 		v.Rule = &kprobeRules[rule]
 		if rule == kprobeSuffix {
@@ -284,7 +228,7 @@ func (p kprobeProfile) judge(v *classify.Verdict, word uint64, before uint32, in
 		}
 		return
 	}
-	step := mode{isa30: p.isa.CPU == POWER9}.emulate(word)
+	step := mode{isa30: p.CPU == POWER9}.emulate(word)
 	if step == emuUnknown {
 		v.Exec, v.Hazard = classify.ExecSlot, slotHazard(inst)
 		return
@@ -392,12 +336,11 @@ func (s sequence) mark(v *classify.Verdict) {
 	}
 }
 
-// markHazards gives the verdicts on insts the hazards of the sequences.
-func markHazards(verdicts []classify.Verdict, insts []decode.Inst) {
-	sequences(insts, func(s sequence) {
-		for i := s.first; i <= s.last; i++ {
-			s.mark(&verdicts[i])
-		}
+// markHazards gives the verdicts on insts, from index first on, the hazards of
+// the sequences.
+func markHazards(verdicts []classify.Verdict, insts []decode.Inst, first int) {
+	eachSequence(insts, first, len(verdicts), func(s sequence, i int) {
+		s.mark(&verdicts[i-first])
 	})
 }
 

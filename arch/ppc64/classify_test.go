@@ -92,7 +92,7 @@ func TestKprobeSuffixAtPage(t *testing.T) {
 	f := testFunc(isa, 0x06f00001, 0x60000000)
 	f.Addr -= 4
 	f.Insts = decode.Sweep(isa, nil, f.Code, f.Addr)
-	if v := (kprobeProfile{isa, linux6_12}).At(f, testAddr); !v.OK() {
+	if v := (kprobeProfile(isa)).At(f, testAddr); !v.OK() {
 		t.Errorf("got %+v", v)
 	}
 }
@@ -174,7 +174,7 @@ func TestISALone(t *testing.T) {
 		{"prefixed at 60", []byte{6, 0, 0, 0, 0x38, 0x60, 0, 0}, 0x103c, "ppc64/prefixed-boundary"},
 		{"word at 60", []byte{0x60, 0, 0, 0}, 0x103c, ""},
 	} {
-		v := isaProfile{}.Lone(c.code, c.addr)
+		v := isaProfile(ISA{}).Lone(c.code, c.addr)
 		if rule, _ := archtest.IDs(&v); rule != c.rule {
 			t.Errorf("%s: got %q, want %q", c.name, rule, c.rule)
 		}

@@ -32,9 +32,9 @@ func TestUprobeVerdictsByVersion(t *testing.T) {
 }
 
 func checkUprobes(t *testing.T, version classify.Version, path string) {
-	power10 := uprobeProfile{ISA{LittleEndian: true}, version}
-	power9 := uprobeProfile{ISA{LittleEndian: true, CPU: POWER9}, version}
-	kprobe := kprobeProfile{ISA{LittleEndian: true}, version}
+	power10 := profileOf(t, ISA{LittleEndian: true}, classify.Uprobes, version)
+	power9 := profileOf(t, ISA{LittleEndian: true, CPU: POWER9}, classify.Uprobes, version)
+	kprobe := profileOf(t, ISA{LittleEndian: true}, classify.Kprobes, version)
 	archtest.EachUprobe(t, path, func(row *refdata.UprobeRow) {
 		addr := 0x10000 + row.Page
 		got := power10.Lone(row.Bytes, addr)
@@ -50,6 +50,15 @@ func checkUprobes(t *testing.T, version classify.Version, path string) {
 		}
 		checkSameEmulator(t, kprobe, row)
 	})
+}
+
+func profileOf(t *testing.T, isa ISA, m classify.Mechanism, v classify.Version) classify.Profile {
+	t.Helper()
+	p, ok := isa.Profile(classify.ProfileName(m, v), classify.DebianOptions())
+	if !ok {
+		t.Fatalf("no profile of %s", classify.ProfileName(m, v))
+	}
+	return p
 }
 
 func checkPOWER9(t *testing.T, got classify.Verdict, row *refdata.UprobeRow) {
@@ -89,7 +98,7 @@ func wantHandler(row *refdata.UprobeRow) string {
 // checkSameEmulator compares the emulation of a kprobe with that of the uprobe
 // in row: it is the same emulator, which in the kernel may also read the MSR
 // and is never kept from memory.
-func checkSameEmulator(t *testing.T, p kprobeProfile, row *refdata.UprobeRow) {
+func checkSameEmulator(t *testing.T, p classify.Profile, row *refdata.UprobeRow) {
 	if row.Errno == classify.EINVAL {
 		return // kprobes do not ask where a prefixed instruction stands
 	}
@@ -134,7 +143,7 @@ func TestUprobeRules(t *testing.T) {
 		{"stdcx.", 0x7c6429ad, 0x10000, "", "ppc64/reservation-lost"},
 	} {
 		for _, isa := range byteOrders {
-			v := uprobeProfile{isa, linux6_12}.Lone(isa.bytesOf(c.word), c.addr)
+			v := uprobeProfile(isa).Lone(isa.bytesOf(c.word), c.addr)
 			if rule, hazard := archtest.IDs(&v); rule != c.rule || hazard != c.hazard {
 				t.Errorf("%s, %s: got %q %q, want %q %q", isa.Name(), c.name, rule, hazard, c.rule, c.hazard)
 			}
@@ -156,7 +165,7 @@ func TestUprobePOWER9(t *testing.T) {
 func TestUprobeSuffix(t *testing.T) {
 	for _, isa := range byteOrders {
 		f := testFunc(isa, 0x06000001_38640010, 0x60000000)
-		p := uprobeProfile{isa, linux6_12}
+		p := uprobeProfile(isa)
 		v := p.At(f, testAddr+4)
 		if _, hazard := archtest.IDs(&v); hazard != "ppc64/uprobe-suffix" || v.Culprit != testAddr || v.Instead != testAddr {
 			t.Errorf("%s: suffix: %+v", isa.Name(), v)

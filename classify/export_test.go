@@ -1,0 +1,7 @@
+package classify
+
+// For the tests.
+var (
+	WithKernelChecks = withKernelChecks
+	WithOwnedText    = withOwnedText
+)
