@@ -201,6 +201,7 @@ type Result struct {
 	Padding    uint64 // bytes at the end that were not judged
 	Err        error  // the text could not be read; Insts is empty then
 
+	asked   optcheck.Function // by optimizable
 	scratch optcheck.Scratch
 	booted  place.Marks // those of Marks that are about booting
 	form    *Result     // memory for another form of the function

@@ -20,6 +20,23 @@ const batchBytes = 64 << 10
 // caller's goroutine, in the order of functions. The first error of emit, or
 // ctx, ends it; that error is returned.
 func Each[T any](ctx context.Context, a *Analysis, functions []image.Function, work func(*Result) T, emit func(T) error) error {
+	return Gather(ctx, a, functions, func(list *[]T, r *Result) { *list = append(*list, work(r)) }, func(list *[]T) error {
+		for _, t := range *list {
+			if err := emit(t); err != nil {
+				return err
+			}
+		}
+		clear(*list)
+		*list = (*list)[:0]
+		return nil
+	})
+}
+
+// Gather judges functions as Each does, and gathers what they add up to: add adds
+// a function to a T, and emit takes a T to which a run of functions has been added
+// in their order. A T is used again after emit, which has to leave it ready for that;
+// a new one is the zero value.
+func Gather[T any](ctx context.Context, a *Analysis, functions []image.Function, add func(*T, *Result), emit func(*T) error) error {
 	var whole *survey
 	if a.wantsSurvey() {
 		var err error
@@ -27,22 +44,23 @@ func Each[T any](ctx context.Context, a *Analysis, functions []image.Function, w
 			return err
 		}
 	}
-	return parallel(ctx, a.workers, functions, func() func(image.Function) T {
+	return parallel(ctx, a.workers, functions, func() func(*T, image.Function) {
 		var r Result
-		return func(f image.Function) T {
+		return func(t *T, f image.Function) {
 			if a.read(&r, f) {
 				r.cutPadding()
 				a.judge(&r, whole)
 			}
-			return work(&r)
+			add(t, &r)
 		}
 	}, emit)
 }
 
 // parallel calls what worker makes, one for each goroutine, for each of
-// functions, and emit with the results, on the caller's goroutine, in order.
+// functions, and emit with the results of a batch of them, on the caller's goroutine,
+// in order. What emit leaves of a T is given to a worker again.
 func parallel[T any](ctx context.Context, workers int, functions []image.Function,
-	worker func() func(image.Function) T, emit func(T) error) error {
+	worker func() func(*T, image.Function), emit func(*T) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -53,15 +71,16 @@ func parallel[T any](ctx context.Context, workers int, functions []image.Functio
 	}
 	type batch struct {
 		functions []image.Function
-		results   chan []T
+		result    chan *T
 	}
 	todo := make(chan batch)
 	order := make(chan batch, 4*workers)
+	used := make(chan *T, cap(order)+workers+2) // as many as there can be
 	running.Go(func() {
 		defer close(todo)
 		defer close(order)
 		for _, part := range batches(functions) {
-			b := batch{part, make(chan []T, 1)}
+			b := batch{part, make(chan *T, 1)}
 			select {
 			case order <- b:
 			case <-ctx.Done():
@@ -78,22 +97,26 @@ func parallel[T any](ctx context.Context, workers int, functions []image.Functio
 		running.Go(func() {
 			work := worker()
 			for b := range todo {
-				out := make([]T, 0, len(b.functions))
-				for _, f := range b.functions {
-					out = append(out, work(f))
+				var t *T
+				select {
+				case t = <-used:
+				default:
+					t = new(T)
 				}
-				b.results <- out
+				for _, f := range b.functions {
+					work(t, f)
+				}
+				b.result <- t
 			}
 		})
 	}
 	for b := range order {
 		select {
-		case out := <-b.results:
-			for _, t := range out {
-				if err := emit(t); err != nil {
-					return err
-				}
+		case t := <-b.result:
+			if err := emit(t); err != nil {
+				return err
 			}
+			used <- t
 		case <-ctx.Done():
 			return ctx.Err()
 		}

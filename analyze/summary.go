@@ -6,7 +6,6 @@ import (
 
 	"xol/classify"
 	"xol/decode"
-	"xol/optcheck"
 )
 
 // Summary counts the verdicts on a function or on many.
@@ -37,20 +36,30 @@ type Reason struct {
 }
 
 // Summarize counts the verdicts of r.
-func Summarize(r *Result) Summary {
-	var s Summary
+func Summarize(r *Result) (s Summary) {
+	s.Set(r)
+	return s
+}
+
+// Set makes s the summary of r, in the memory that the reasons of s have.
+func (s *Summary) Set(r *Result) {
+	*s = Summary{Reasons: s.Reasons[:0], JumpReasons: s.JumpReasons[:0], Optimized: len(r.Optimize) > 0}
 	for i := range r.Verdicts {
 		s.add(&r.Insts[i], &r.Verdicts[i])
 	}
 	for i := range r.Optimize {
-		s.addJump(&r.Optimize[i])
-		if r.Optimize[i].Depends && !r.Verdicts[i].Depends {
+		v := &r.Optimize[i]
+		switch {
+		case v.OK():
+			s.Optimizable++
+		case v.Rule != nil:
+			s.JumpReasons = count(s.JumpReasons, v.Rule, 1)
+		}
+		if v.Depends && !r.Verdicts[i].Depends {
 			s.Depends++
 		}
 	}
-	s.Optimized = len(r.Optimize) > 0
 	s.Rank()
-	return s
 }
 
 func (s *Summary) add(inst *decode.Inst, v *classify.Verdict) {
@@ -88,15 +97,6 @@ func (s *Summary) add(inst *decode.Inst, v *classify.Verdict) {
 		s.Hazards++
 	case v.Notes != 0:
 		s.Noted++
-	}
-}
-
-func (s *Summary) addJump(v *optcheck.Verdict) {
-	switch {
-	case v.OK():
-		s.Optimizable++
-	case v.Rule != nil:
-		s.JumpReasons = count(s.JumpReasons, v.Rule, 1)
 	}
 }
 

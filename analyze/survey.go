@@ -61,21 +61,22 @@ func (a *Analysis) makeSurvey(ctx context.Context) (*survey, error) {
 	var reading sync.WaitGroup
 	reading.Go(func() { tables, unread = a.Image.Landings() })
 	var all optcheck.Findings
-	err := parallel(ctx, a.workers, a.executable(), func() func(image.Function) optcheck.Findings {
+	err := parallel(ctx, a.workers, a.executable(), func() func(*optcheck.Findings, image.Function) {
 		var r Result
-		return func(f image.Function) (found optcheck.Findings) {
+		return func(found *optcheck.Findings, f image.Function) {
+			unresolved := len(found.Unresolved)
 			if a.read(&r, f) {
 				r.cutPadding()
 				a.decode(&r, nil)
-				program.Survey(&r.Func, &found)
+				program.Survey(&r.Func, found)
 			}
 			if f.Section == replacements {
-				found.Unresolved = nil
+				found.Unresolved = found.Unresolved[:unresolved]
 			}
-			return found
 		}
-	}, func(found optcheck.Findings) error {
-		all.Add(&found)
+	}, func(found *optcheck.Findings) error {
+		all.Add(found)
+		*found = optcheck.Findings{}
 		return nil
 	})
 	reading.Wait()
@@ -150,7 +151,8 @@ const coldSuffix = ".cold"
 
 // optimizable returns r as an Optimizer is asked about it.
 func (a *Analysis) optimizable(r *Result, whole *survey) *optcheck.Function {
-	f := &optcheck.Function{Func: &r.Func, Verdicts: r.Verdicts, Armed: within(a.armed, r.Addr, r.End()+decode.MaxLen)}
+	f := &r.asked
+	*f = optcheck.Function{Func: &r.Func, Verdicts: r.Verdicts, Armed: within(a.armed, r.Addr, r.End()+decode.MaxLen)}
 	if whole != nil {
 		f.Slack = a.slack(&r.Function)
 		f.Landings = whole.landings.Within(r.Addr, r.End()+f.Slack)

@@ -185,7 +185,7 @@ func (a *app) analyzeFunctions(list listing, file *analyzedFile, functions []ima
 	fa := &fileAnalysis{file: file, list: list, bar: a.newProgress(file.path, int64(textSize(functions)))}
 	defer fa.bar.finish()
 	list.begin(file)
-	err := analyze.Each(context.Background(), file.Analysis, functions, fa.judged, fa.add)
+	err := analyze.Gather(context.Background(), file.Analysis, functions, fa.judged, fa.add)
 	fa.totals.Rank()
 	list.end(file, &fa.totals)
 	if err == nil {
@@ -197,28 +197,37 @@ func (a *app) analyzeFunctions(list listing, file *analyzedFile, functions []ima
 	return err
 }
 
-// judged is what becomes of a function: its rows, and what they add to the
-// totals.
+// judged is what becomes of a run of functions: their rows, and what they add to
+// the totals.
 type judged struct {
-	rows    []byte
-	size    uint64
-	summary analyze.Summary
-	err     error
+	rows       []byte
+	size       uint64 // of text, in bytes
+	totals     totals
+	function   analyze.Summary // of the last one
+	unreadable error           // of the first that could not be read
 }
 
-func (fa *fileAnalysis) judged(r *analyze.Result) judged {
-	s := analyze.Summarize(r)
-	return judged{fa.list.encode(fa.file, r, &s), r.Function.Size, s, r.Err}
-}
-
-func (fa *fileAnalysis) add(j judged) error {
-	fa.bar.add(int64(j.size))
-	fa.totals.functions++
-	fa.totals.Merge(&j.summary)
-	if j.err != nil && fa.unreadable == nil {
-		fa.unreadable = fileError(fa.file.path, j.err)
+// judged adds a function to j. It may be called concurrently, for several j.
+func (fa *fileAnalysis) judged(j *judged, r *analyze.Result) {
+	j.function.Set(r)
+	j.rows = fa.list.encode(j.rows, fa.file, r, &j.function)
+	j.size += r.Function.Size
+	j.totals.add(1, &j.function)
+	if r.Err != nil && j.unreadable == nil {
+		j.unreadable = fileError(fa.file.path, r.Err)
 	}
-	return fa.list.write(j.rows)
+}
+
+// add adds a run of functions to the output and empties j.
+func (fa *fileAnalysis) add(j *judged) error {
+	fa.bar.add(int64(j.size))
+	fa.totals.add(j.totals.functions, &j.totals.Summary)
+	if fa.unreadable == nil {
+		fa.unreadable = j.unreadable
+	}
+	err := fa.list.write(j.rows)
+	*j = judged{rows: j.rows[:0], function: j.function}
+	return err
 }
 
 // selectFunctions returns the functions that match any of the patterns, all of

@@ -15,8 +15,8 @@ import (
 // then the rows, then end; close comes last of all.
 type listing interface {
 	begin(*analyzedFile)
-	// encode returns the rows of one function. It may be called concurrently.
-	encode(*analyzedFile, *analyze.Result, *analyze.Summary) []byte
+	// encode appends the rows of one function. It may be called concurrently.
+	encode(dst []byte, file *analyzedFile, r *analyze.Result, s *analyze.Summary) []byte
 	write(rows []byte) error
 	end(*analyzedFile, *totals)
 	close()
@@ -84,6 +84,12 @@ func (f *analyzedFile) name(fn *image.Function) string {
 type totals struct {
 	analyze.Summary
 	functions int
+}
+
+// add adds the counts of n functions.
+func (t *totals) add(n int, s *analyze.Summary) {
+	t.functions += n
+	t.Merge(s)
 }
 
 func newListing(w *bufio.Writer, opt *analyzeOptions, p palette, several bool) listing {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"slices"
 	"strconv"
 
 	"xol/analyze"
@@ -25,9 +26,9 @@ func newInsnRecords(w *bufio.Writer, format string) *insnRecords {
 func (l *insnRecords) begin(*analyzedFile)        {}
 func (l *insnRecords) end(*analyzedFile, *totals) {}
 
-func (l *insnRecords) encode(file *analyzedFile, res *analyze.Result, _ *analyze.Summary) []byte {
+func (l *insnRecords) encode(dst []byte, file *analyzedFile, res *analyze.Result, _ *analyze.Summary) []byte {
 	const perRow = 360 // bytes, about
-	r := records{format: l.format, buf: make([]byte, 0, perRow*len(res.Insts))}
+	r := records{format: l.format, buf: slices.Grow(dst, perRow*len(res.Insts))}
 	offsets := file.offsets(&res.Function)
 	for i := range res.Insts {
 		inst := &res.Insts[i]
@@ -122,9 +123,8 @@ func (f *analyzedFile) fields(r *records) {
 	r.only(true)
 }
 
-func (l *functionRecords) encode(file *analyzedFile, res *analyze.Result, s *analyze.Summary) []byte {
-	const size = 320 // bytes, about
-	r := records{format: l.format, buf: make([]byte, 0, size)}
+func (l *functionRecords) encode(dst []byte, file *analyzedFile, res *analyze.Result, s *analyze.Summary) []byte {
+	r := records{format: l.format, buf: dst}
 	l.fields(&r, file.path, res, s, file.ifunc(res))
 	return r.buf
 }

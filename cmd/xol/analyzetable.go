@@ -71,18 +71,15 @@ func (l *tableListing) begin(file *analyzedFile) {
 	l.w.Write(t.buf)
 }
 
-func (l *tableListing) encode(file *analyzedFile, res *analyze.Result, s *analyze.Summary) []byte {
-	const functionRow, insnRow = 192, 144 // bytes, about
-	t := &table{palette: l.palette}
-	if l.insns {
-		t.buf = make([]byte, 0, insnRow*len(res.Insts))
-		offsets := file.offsets(&res.Function)
-		for i := range res.Insts {
-			insnCells(t, file, res, offsets.of(res.Insts[i].Addr), i)
-		}
-	} else {
-		t.buf = make([]byte, 0, functionRow)
-		functionCells(t, file, res, s)
+func (l *tableListing) encode(dst []byte, file *analyzedFile, res *analyze.Result, s *analyze.Summary) []byte {
+	t := table{palette: l.palette, buf: dst}
+	if !l.insns {
+		functionCells(&t, file, res, s)
+		return t.buf
+	}
+	offsets := file.offsets(&res.Function)
+	for i := range res.Insts {
+		insnCells(&t, file, res, offsets.of(res.Insts[i].Addr), i)
 	}
 	return t.buf
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/hex"
-	"strconv"
 	"unicode/utf8"
 )
 
@@ -30,7 +29,7 @@ func (t *table) pad(n int) {
 // left adds a cell, aligned to the left.
 func (t *table) left(width int, s string, st style) {
 	s = printable(s)
-	t.paint(s, st)
+	t.styled(s, st)
 	t.pad(width - utf8.RuneCountInString(s))
 	t.buf = append(t.buf, gap...)
 }
@@ -39,7 +38,7 @@ func (t *table) left(width int, s string, st style) {
 func (t *table) right(width int, s string, st style) {
 	s = printable(s)
 	t.pad(width - utf8.RuneCountInString(s))
-	t.paint(s, st)
+	t.styled(s, st)
 	t.buf = append(t.buf, gap...)
 }
 
@@ -70,16 +69,23 @@ const offsetWidth = len("0xffffffff")
 // addrWidth is the width of the widest address.
 const addrWidth = len("0xffffffffffffffff")
 
-// num adds a number; 0 is dimmed, so that the others stand out.
+// num adds a number that is not negative; 0 is dimmed, so that the others stand out.
 func (t *table) num(width, n int, st style) {
-	var digits [20]byte
-	s := strconv.AppendInt(digits[:0], int64(n), 10)
 	if n == 0 {
 		st = dim
 	}
-	t.pad(width - len(s))
+	var digits [20]byte
+	i := len(digits)
+	for rest := uint(n); ; rest /= 10 {
+		i--
+		digits[i] = '0' + byte(rest%10)
+		if rest < 10 {
+			break
+		}
+	}
+	t.pad(width - (len(digits) - i))
 	t.start(st)
-	t.buf = append(t.buf, s...)
+	t.buf = append(t.buf, digits[i:]...)
 	t.stop(st)
 	t.buf = append(t.buf, gap...)
 }
@@ -94,10 +100,14 @@ func (t *table) bytes(width int, b []byte) {
 
 // paint adds text. What a terminal would not show as it is is escaped.
 func (t *table) paint(s string, st style) {
+	t.styled(printable(s), st)
+}
+
+// styled adds printable text.
+func (t *table) styled(s string, st style) {
 	if s == "" {
 		return
 	}
-	s = printable(s)
 	t.start(st)
 	t.buf = append(t.buf, s...)
 	t.stop(st)
