@@ -11,7 +11,7 @@ import (
 	"xol/arch"
 	"xol/guest"
 	"xol/internal/workload"
-	"xol/runtime"
+	"xol/machine"
 )
 
 // TestFreeRegionsAreNotEnteredByGuests runs the programs in testdata/guest with
@@ -59,7 +59,7 @@ func traceGuest(t *testing.T, name, path string, l landings) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Map(guestBuffer, workload.Size, runtime.PermRead|runtime.PermWrite); err != nil {
+	if err := m.Map(guestBuffer, workload.Size, machine.PermRead|machine.PermWrite); err != nil {
 		t.Fatal(err)
 	}
 	clear(l) // the machine's own start-up test

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"xol/arch/amd64"
-	"xol/runtime"
+	"xol/machine"
 )
 
 // Exceptions of amd64 [SDM vol. 3, 6.3.1].
@@ -42,16 +42,16 @@ var amd64Target = target{
 	},
 }
 
-func amd64Trap(c *CPU, number uint32) runtime.Event {
+func amd64Trap(c *CPU, number uint32) machine.Event {
 	pc := c.PC()
 	switch number {
 	case amd64Debug:
-		return runtime.Event{Kind: runtime.EventStep, Addr: pc}
+		return machine.Event{Kind: machine.EventStep, Addr: pc}
 	case amd64Breakpoint:
-		return runtime.Event{Kind: runtime.EventBreakpoint, Addr: amd64Trapped(c)}
+		return machine.Event{Kind: machine.EventBreakpoint, Addr: amd64Trapped(c)}
 	}
 	c.forgetException()
-	return runtime.Event{Kind: runtime.EventException, Addr: pc, Number: uint64(number)}
+	return machine.Event{Kind: machine.EventException, Addr: pc, Number: uint64(number)}
 }
 
 // noException stands for no pending exception in the engine.
@@ -74,10 +74,10 @@ func amd64Learn(c *CPU) error {
 		if i == len(contexts)-1 {
 			break
 		}
-		if err := c.Call(runtime.Function{Entry: testText}, 0); err != nil {
+		if err := c.Call(machine.Function{Entry: testText}, 0); err != nil {
 			return err
 		}
-		if err := c.testRun(runtime.EventException, testText); err != nil {
+		if err := c.testRun(machine.EventException, testText); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"errors"
 
 	"xol/arch/arm64"
-	"xol/runtime"
+	"xol/machine"
 )
 
 // ErrNoStep: the engine has no single-step exception on the ISA.
@@ -42,17 +42,17 @@ var arm64Target = target{
 	},
 }
 
-func arm64Trap(c *CPU, number uint32) runtime.Event {
+func arm64Trap(c *CPU, number uint32) machine.Event {
 	pc := c.PC()
 	switch number {
 	case arm64Breakpoint:
-		return runtime.Event{Kind: runtime.EventBreakpoint, Addr: pc, Number: arm64Immediate(c, pc)}
+		return machine.Event{Kind: machine.EventBreakpoint, Addr: pc, Number: arm64Immediate(c, pc)}
 	case arm64Undefined:
-		return runtime.Event{Kind: runtime.EventUndefined, Addr: pc}
+		return machine.Event{Kind: machine.EventUndefined, Addr: pc}
 	case arm64SVC, arm64SMC:
-		return runtime.Event{Kind: runtime.EventSyscall, Addr: pc}
+		return machine.Event{Kind: machine.EventSyscall, Addr: pc}
 	}
-	return runtime.Event{Kind: runtime.EventException, Addr: pc, Number: uint64(number)}
+	return machine.Event{Kind: machine.EventException, Addr: pc, Number: uint64(number)}
 }
 
 // arm64Immediate returns the immediate operand of the brk at pc, which the

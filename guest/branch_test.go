@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"testing"
 
-	"xol/runtime"
+	"xol/machine"
 )
 
 // TestBranchesAreExecutedOnce has a call lead to code that the engine knows, but
@@ -20,7 +20,7 @@ func TestBranchesAreExecutedOnce(t *testing.T) {
 	for _, exact := range []bool{false, true} {
 		t.Run(fmt.Sprint("exact ", exact), func(t *testing.T) {
 			m := open(t, Options{Exact: exact}, "amd64")
-			if err := m.Map(text, PageSize, runtime.PermRead|runtime.PermExec); err != nil {
+			if err := m.Map(text, PageSize, machine.PermRead|machine.PermExec); err != nil {
 				t.Fatal(err)
 			}
 			if err := m.Write(text, code); err != nil {
@@ -29,7 +29,7 @@ func TestBranchesAreExecutedOnce(t *testing.T) {
 			rax := m.File.Index("rax")
 			for round := range 10 {
 				m.CPUs[0].SetReg(rax, 0)
-				got, err := m.CPUs[0].CallAndRun(1000, runtime.Function{Entry: text})
+				got, err := m.CPUs[0].CallAndRun(1000, machine.Function{Entry: text})
 				if err != nil || got != 2 {
 					t.Fatalf("round %d: %d, %v, want 2", round, got, err)
 				}

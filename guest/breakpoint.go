@@ -8,12 +8,12 @@ import (
 )
 
 // OnBreakpoint has f called for every breakpoint, before it becomes an event
-// (see runtime.Machine).
+// (see machine.Machine).
 func (m *Machine) OnBreakpoint(f func(cpu int, addr uint64) (handled bool, err error)) {
 	m.onBreakpoint = f
 }
 
-// OnCall has f called for every call of an address in gates (see runtime.Machine).
+// OnCall has f called for every call of an address in gates (see machine.Machine).
 func (m *Machine) OnCall(gates machine.Range, f func(cpu int, addr uint64) error) error {
 	if err := m.usable(); err != nil {
 		return err

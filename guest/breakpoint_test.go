@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"xol/machine"
-	"xol/runtime"
 )
 
 const (
@@ -45,12 +44,12 @@ func eachGate(t *testing.T, f func(t *testing.T, c *CPU, arg int, handler *func(
 
 // callGate returns the argument's register when the call of the gate has returned.
 func callGate(c *CPU, arg int) (uint64, error) {
-	_, err := c.CallAndRun(1000, runtime.Function{Entry: gateAddr}, 10)
+	_, err := c.CallAndRun(1000, machine.Function{Entry: gateAddr}, 10)
 	return c.Reg(arg), err
 }
 
 func TestCallsOfTheHost(t *testing.T) {
-	text := runtime.Function{Entry: textAddr}
+	text := machine.Function{Entry: textAddr}
 	for _, h := range []struct {
 		name    string
 		handler func(c *CPU, arg int) error
@@ -89,7 +88,7 @@ func TestCallsOfTheHost(t *testing.T) {
 				return err
 			}
 			ev, err := c.Run(0)
-			if ev.Kind != runtime.EventBudget {
+			if ev.Kind != machine.EventBudget {
 				err = errors.Join(err, c.m.Unexpected(ev))
 			}
 			c.Restore(state)
@@ -98,11 +97,11 @@ func TestCallsOfTheHost(t *testing.T) {
 		{"runs code that faults", func(c *CPU, _ int) error {
 			state := c.m.File.NewState()
 			c.Save(state)
-			if err := c.Call(runtime.Function{Entry: nowhere}, 40); err != nil {
+			if err := c.Call(machine.Function{Entry: nowhere}, 40); err != nil {
 				return err
 			}
 			ev, err := c.Run(10)
-			if ev.Kind != runtime.EventFault {
+			if ev.Kind != machine.EventFault {
 				err = errors.Join(err, c.m.Unexpected(ev))
 			}
 			c.Restore(state)
@@ -166,18 +165,18 @@ func TestGateStopsOnce(t *testing.T) {
 	eachGate(t, func(t *testing.T, c *CPU, arg int, handler *func() error) {
 		calls := 0
 		*handler = func() error { calls++; return nil }
-		if err := c.Call(runtime.Function{Entry: gateAddr}, 10); err != nil {
+		if err := c.Call(machine.Function{Entry: gateAddr}, 10); err != nil {
 			t.Fatal(err)
 		}
-		wantCalls := func(budget, want int, kind runtime.EventKind) {
+		wantCalls := func(budget, want int, kind machine.EventKind) {
 			t.Helper()
 			if ev, err := c.Run(budget); err != nil || ev.Kind != kind || calls != want {
 				t.Fatalf("%v, %v after %d calls, want %v after %d", ev.Kind, err, calls, kind, want)
 			}
 		}
-		wantCalls(0, 0, runtime.EventBudget)
-		wantCalls(0, 0, runtime.EventBudget)
-		wantCalls(100, 1, runtime.EventReturned)
+		wantCalls(0, 0, machine.EventBudget)
+		wantCalls(0, 0, machine.EventBudget)
+		wantCalls(100, 1, machine.EventReturned)
 	})
 }
 
@@ -214,7 +213,7 @@ func TestHandlersMayRunCodeForLong(t *testing.T) {
 		*handler = func() error {
 			c.SaveCore(state)
 			for range runs {
-				if _, err := c.CallAndRun(1000, runtime.Function{Entry: textAddr}, 10); err != nil {
+				if _, err := c.CallAndRun(1000, machine.Function{Entry: textAddr}, 10); err != nil {
 					return err
 				}
 			}

@@ -5,7 +5,7 @@ package guest
 import (
 	"fmt"
 
-	"xol/runtime"
+	"xol/machine"
 )
 
 // target is what is true of one ISA only.
@@ -18,7 +18,7 @@ type target struct {
 	learn func(c *CPU) error
 	// trap makes an event of the engine's number of an exception, and sets the
 	// registers to what the architecture gives the handler.
-	trap func(c *CPU, number uint32) runtime.Event
+	trap func(c *CPU, number uint32) machine.Event
 	// breakpoint is the engine's number of a breakpoint; trapped returns the
 	// breakpoint's address, and sets the program counter as trap does.
 	breakpoint uint32
@@ -43,7 +43,7 @@ var targets = map[string]target{
 // Running until the function returns. The function's frame is below the stack
 // pointer: a call in the midst of something else disturbs nothing but the
 // registers.
-func (c *CPU) Call(f runtime.Function, args ...uint64) error {
+func (c *CPU) Call(f machine.Function, args ...uint64) error {
 	if err := c.m.usable(); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (c *CPU) Result() uint64 { return c.Reg(c.m.convention.Result) }
 // CallAndRun calls f, runs this CPU alone until it returns, and returns the
 // result. Any other event, or the end of the budget, is an *UnexpectedError.
 // The stack pointer is what it was.
-func (c *CPU) CallAndRun(budget int, f runtime.Function, args ...uint64) (uint64, error) {
+func (c *CPU) CallAndRun(budget int, f machine.Function, args ...uint64) (uint64, error) {
 	sp := c.Reg(c.m.File.SP)
 	if err := c.Call(f, args...); err != nil {
 		return 0, err
@@ -109,14 +109,14 @@ func (c *CPU) CallAndRun(budget int, f runtime.Function, args ...uint64) (uint64
 	if err != nil {
 		return 0, err
 	}
-	if ev.Kind != runtime.EventReturned {
+	if ev.Kind != machine.EventReturned {
 		return 0, c.m.Unexpected(ev)
 	}
 	c.SetReg(c.m.File.SP, sp)
 	return c.Result(), nil
 }
 
-// SingleStep has a runtime.EventStep follow every instruction, by the exception that
+// SingleStep has a machine.EventStep follow every instruction, by the exception that
 // the ISA has for it, or no longer. It returns ErrNoStep where there is none.
 func (c *CPU) SingleStep(on bool) error {
 	if err := c.m.usable(); err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"xol/arch"
-	"xol/runtime"
+	"xol/machine"
 )
 
 // TestCopy forks a machine in the midst of a function: both go on, each with
@@ -25,7 +25,7 @@ func TestCopy(t *testing.T) {
 			if err := c.Call(f, 7); err != nil {
 				t.Fatal(err)
 			}
-			if ev, err := c.Run(10_000); err != nil || ev.Kind != runtime.EventSyscall {
+			if ev, err := c.Run(10_000); err != nil || ev.Kind != machine.EventSyscall {
 				t.Fatal(ev.Kind, err)
 			}
 			other, err := m.Copy()
@@ -39,7 +39,7 @@ func TestCopy(t *testing.T) {
 				}
 				c.SetReg(m.convention.Result, uint64(10*i))
 				ev, err := c.Run(10_000)
-				if want := uint64(7 + 10*i + 1001); err != nil || ev.Kind != runtime.EventReturned || c.Result() != want {
+				if want := uint64(7 + 10*i + 1001); err != nil || ev.Kind != machine.EventReturned || c.Result() != want {
 					t.Errorf("%d: %v, %v: %d, want %d", i, ev.Kind, err, c.Result(), want)
 				}
 			}

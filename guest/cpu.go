@@ -9,7 +9,6 @@ import (
 	"xol/internal/emulator"
 	"xol/internal/unicorn"
 	"xol/machine"
-	"xol/runtime"
 )
 
 // CPU is one of a machine's CPUs.
@@ -27,7 +26,7 @@ type CPU struct {
 	fault  struct { // the last access that no page allowed
 		seen   bool
 		page   uint64
-		access runtime.Access
+		access machine.Access
 	}
 	early   [unicorn.Early]int // registers that a breakpoint shows at once
 	own     execution          // of instructions that the engine does not know
@@ -68,13 +67,13 @@ func inFrame(k machine.Kind) bool {
 func (m *Machine) openCPU(index int) (*CPU, error) {
 	c := &CPU{Index: index, m: m, state: m.File.NewState()}
 	var err error
-	c.engine, err = unicorn.Open(m.model.Arch, func(va uint64, a unicorn.Access) (uint64, unicorn.Perm, bool) {
+	c.engine, err = unicorn.Open(m.model.Arch, func(va uint64, a machine.Access) (uint64, machine.Perm, bool) {
 		pa, perm, ok := m.translate(c, va, a)
 		if ok {
 			perm, ok = c.watch.keep(va, a, perm)
 		}
 		if !ok {
-			c.fault.seen, c.fault.page, c.fault.access = true, va, accessOf[a]
+			c.fault.seen, c.fault.page, c.fault.access = true, va, a
 		}
 		return pa, perm, ok
 	})
@@ -276,15 +275,15 @@ func (c *CPU) put(s *registerSet) {
 }
 
 // Run runs this CPU alone until it has an event or budget instructions ran.
-func (c *CPU) Run(budget int) (runtime.Event, error) {
+func (c *CPU) Run(budget int) (machine.Event, error) {
 	_, ev, err := c.run(budget)
 	return ev, err
 }
 
 // run returns how many instructions ran as well.
-func (c *CPU) run(budget int) (ran int, ev runtime.Event, err error) {
+func (c *CPU) run(budget int) (ran int, ev machine.Event, err error) {
 	if err := c.m.usable(); err != nil {
-		return 0, runtime.Event{}, err
+		return 0, machine.Event{}, err
 	}
 	c.m.runs++
 	defer func() {
@@ -302,7 +301,7 @@ func (c *CPU) run(budget int) (ran int, ev runtime.Event, err error) {
 	for {
 		stop, number, err := c.resume(left)
 		if err != nil && !isExecution(err) {
-			return 0, runtime.Event{}, err
+			return 0, machine.Event{}, err
 		}
 		left = c.engine.Budget()
 		ev, done, failed := c.stopped(stop, number, err)
@@ -337,7 +336,7 @@ func (c *CPU) resume(budget uint64) (unicorn.Stop, uint32, error) {
 }
 
 // stopped turns a stop of the engine into an event, or prepares to go on.
-func (c *CPU) stopped(stop unicorn.Stop, number uint32, err error) (ev runtime.Event, done bool, failed error) {
+func (c *CPU) stopped(stop unicorn.Stop, number uint32, err error) (ev machine.Event, done bool, failed error) {
 	if addr, _ := c.engine.Block(); stopsInFront(stop) {
 		c.SetPC(addr)
 	}
@@ -353,32 +352,32 @@ func (c *CPU) stopped(stop unicorn.Stop, number uint32, err error) (ev runtime.E
 		return r.event(), true, nil
 	case stop == unicorn.StopTransfers:
 		c.report()
-		return runtime.Event{}, false, nil
+		return machine.Event{}, false, nil
 	case stop == unicorn.StopSteps:
-		return runtime.Event{Kind: runtime.EventBudget, Addr: pc}, true, nil
+		return machine.Event{Kind: machine.EventBudget, Addr: pc}, true, nil
 	case stop == unicorn.StopTrap && c.failed != nil:
 		failed, c.failed = c.failed, nil
-		return runtime.Event{}, false, failed
+		return machine.Event{}, false, failed
 	case stop == unicorn.StopTrap:
 		return c.trapped(number)
 	case stop == unicorn.StopSyscall:
 		c.m.target.syscall(c)
-		return runtime.Event{Kind: runtime.EventSyscall, Addr: pc}, true, nil
+		return machine.Event{Kind: machine.EventSyscall, Addr: pc}, true, nil
 	case stop == unicorn.StopInvalid || err == unicorn.ErrInvalid:
-		return runtime.Event{Kind: runtime.EventUndefined, Addr: pc}, true, nil
+		return machine.Event{Kind: machine.EventUndefined, Addr: pc}, true, nil
 	case err != nil && c.storing.denied:
 		return c.storesText()
 	case err != nil && c.watch.denied:
 		return c.watched()
 	case err != nil && !c.fault.seen:
-		return runtime.Event{Kind: runtime.EventException, Addr: pc}, true, nil
+		return machine.Event{Kind: machine.EventException, Addr: pc}, true, nil
 	case err != nil:
-		return runtime.Event{Kind: runtime.EventFault, Addr: pc, Access: c.fault.access, Page: c.fault.page}, true, nil
+		return machine.Event{Kind: machine.EventFault, Addr: pc, Access: c.fault.access, Page: c.fault.page}, true, nil
 	case pc == ExitAddress:
 		c.running = false
-		return runtime.Event{Kind: runtime.EventReturned, Addr: pc}, true, nil
+		return machine.Event{Kind: machine.EventReturned, Addr: pc}, true, nil
 	}
-	return runtime.Event{Kind: runtime.EventHalt, Addr: pc}, true, nil
+	return machine.Event{Kind: machine.EventHalt, Addr: pc}, true, nil
 }
 
 // stopsInFront reports whether a stop is in front of a block or instruction of
@@ -393,7 +392,7 @@ func stopsInFront(stop unicorn.Stop) bool {
 }
 
 // allow lets a block run, up to what must not.
-func (c *CPU) allow(addr, size uint64) (ev runtime.Event, done bool, err error) {
+func (c *CPU) allow(addr, size uint64) (ev machine.Event, done bool, err error) {
 	lengths, bad, r := c.m.check(addr, size, c.lengths, c.own.executor)
 	c.lengths = lengths
 	if bad == 0 {
@@ -401,14 +400,14 @@ func (c *CPU) allow(addr, size uint64) (ev runtime.Event, done bool, err error) 
 	}
 	if bad > 0 {
 		if err := c.engine.Refuse(r.inst.Addr); err != nil {
-			return runtime.Event{}, false, err
+			return machine.Event{}, false, err
 		}
 	}
-	return runtime.Event{}, false, c.engine.Allow(addr, size, lengths)
+	return machine.Event{}, false, c.engine.Allow(addr, size, lengths)
 }
 
-func (r *refusal) event() runtime.Event {
-	return runtime.Event{Kind: r.kind, Addr: r.inst.Addr, Inst: r.inst, Reason: r.reason}
+func (r *refusal) event() machine.Event {
+	return machine.Event{Kind: r.kind, Addr: r.inst.Addr, Inst: r.inst, Reason: r.reason}
 }
 
 // report hands the recorded transfers on.
@@ -422,7 +421,7 @@ func (c *CPU) report() {
 }
 
 // expect returns an error unless ev is of kind k, at addr.
-func (c *CPU) expect(ev runtime.Event, k runtime.EventKind, addr uint64) error {
+func (c *CPU) expect(ev machine.Event, k machine.EventKind, addr uint64) error {
 	if ev.Kind != k || ev.Addr != addr {
 		return fmt.Errorf("%v at %#x, want %v at %#x", ev.Kind, ev.Addr, k, addr)
 	}

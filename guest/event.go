@@ -5,21 +5,21 @@ package guest
 import (
 	"fmt"
 
-	"xol/runtime"
+	"xol/machine"
 )
 
 // UnexpectedError is an event where none of its kind was expected.
 type UnexpectedError struct {
-	Event runtime.Event
+	Event machine.Event
 	Text  string // of the refused instruction
 }
 
 func (e *UnexpectedError) Error() string {
 	ev := &e.Event
 	switch ev.Kind {
-	case runtime.EventRefused:
+	case machine.EventRefused:
 		return fmt.Sprintf("guest: %#x: %s not executed: %s", ev.Addr, e.Text, ev.Reason)
-	case runtime.EventFault:
+	case machine.EventFault:
 		return fmt.Sprintf("guest: %#x: %v of the page at %#x", ev.Addr, ev.Kind, ev.Page)
 	}
 	return fmt.Sprintf("guest: %#x: %v (%d)", ev.Addr, ev.Kind, ev.Number)

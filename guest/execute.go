@@ -9,7 +9,6 @@ import (
 	"xol/decode"
 	"xol/internal/emulator"
 	"xol/machine"
-	"xol/runtime"
 )
 
 // execution is what a CPU needs to execute instructions that the engine does not
@@ -42,13 +41,13 @@ func (c *CPU) SetWide(i int, low, high uint64) {
 
 // trapped turns an exception of the engine into an event, or executes the
 // instruction that the engine does not know, but has counted.
-func (c *CPU) trapped(number uint32) (ev runtime.Event, done bool, err error) {
+func (c *CPU) trapped(number uint32) (ev machine.Event, done bool, err error) {
 	ev = c.m.target.trap(c, number)
 	switch {
-	case ev.Kind != runtime.EventUndefined || c.own.executor == nil || !c.decode(ev.Addr):
+	case ev.Kind != machine.EventUndefined || c.own.executor == nil || !c.decode(ev.Addr):
 		return ev, true, nil
 	case !c.own.executor.Knows(&c.own.inst):
-		ev.Kind, ev.Inst, ev.Reason = runtime.EventRefused, c.own.inst, "the engine does not know it"
+		ev.Kind, ev.Inst, ev.Reason = machine.EventRefused, c.own.inst, "the engine does not know it"
 		return ev, true, nil
 	}
 	if err = c.own.executor.Execute(&c.own.inst, c, programMemory{c}); err != nil {
@@ -56,24 +55,24 @@ func (c *CPU) trapped(number uint32) (ev runtime.Event, done bool, err error) {
 		return ev, true, err
 	}
 	if c.own.stepping {
-		return runtime.Event{Kind: runtime.EventStep, Addr: c.PC()}, true, c.err
+		return machine.Event{Kind: machine.EventStep, Addr: c.PC()}, true, c.err
 	}
-	return runtime.Event{}, false, c.err
+	return machine.Event{}, false, c.err
 }
 
 // notExecuted says why the instruction at addr was not executed.
-func (c *CPU) notExecuted(addr uint64, err error) (runtime.Event, error) {
+func (c *CPU) notExecuted(addr uint64, err error) (machine.Event, error) {
 	var exception emulator.ExceptionError
 	switch {
 	case errors.Is(err, errWatched):
 		c.watch.passed, c.watch.pass = addr, true
-		return runtime.Event{Kind: runtime.EventWatch, Addr: addr}, nil
+		return machine.Event{Kind: machine.EventWatch, Addr: addr}, nil
 	case errors.Is(err, errAccess):
-		return runtime.Event{Kind: runtime.EventFault, Addr: addr, Access: c.fault.access, Page: c.fault.page}, nil
+		return machine.Event{Kind: machine.EventFault, Addr: addr, Access: c.fault.access, Page: c.fault.page}, nil
 	case errors.As(err, &exception):
-		return runtime.Event{Kind: runtime.EventException, Addr: addr, Number: uint64(exception)}, nil
+		return machine.Event{Kind: machine.EventException, Addr: addr, Number: uint64(exception)}, nil
 	}
-	return runtime.Event{}, errors.Join(err, c.err)
+	return machine.Event{}, errors.Join(err, c.err)
 }
 
 // decode reports whether there is an instruction at addr.
@@ -91,7 +90,7 @@ var (
 	errWatched = errors.New("guest: access is watched")
 )
 
-func (p programMemory) check(addr, size uint64, a runtime.Access, perm runtime.Perm) error {
+func (p programMemory) check(addr, size uint64, a machine.Access, perm machine.Perm) error {
 	return each(addr, size, func(at, _ uint64) error {
 		if p.c.m.Perm(at)&perm != 0 {
 			return nil
@@ -102,7 +101,7 @@ func (p programMemory) check(addr, size uint64, a runtime.Access, perm runtime.P
 }
 
 func (p programMemory) Read(dst []byte, addr uint64) error {
-	if err := p.check(addr, uint64(len(dst)), runtime.AccessRead, runtime.PermRead); err != nil {
+	if err := p.check(addr, uint64(len(dst)), machine.AccessRead, machine.PermRead); err != nil {
 		return err
 	}
 	if p.c.watch.reports(p.c.m, addr, len(dst), machine.WatchRead, nil) {
@@ -112,7 +111,7 @@ func (p programMemory) Read(dst []byte, addr uint64) error {
 }
 
 func (p programMemory) Write(addr uint64, src []byte) error {
-	if err := p.check(addr, uint64(len(src)), runtime.AccessWrite, runtime.PermWrite); err != nil {
+	if err := p.check(addr, uint64(len(src)), machine.AccessWrite, machine.PermWrite); err != nil {
 		return err
 	}
 	if p.c.watch.reports(p.c.m, addr, len(src), machine.WatchWrite, src) {

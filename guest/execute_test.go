@@ -18,7 +18,6 @@ import (
 	"xol/internal/workload"
 	"xol/machine"
 	"xol/relocate"
-	"xol/runtime"
 )
 
 var ppc64Names = []string{"ppc64", "ppc64le"}
@@ -54,7 +53,7 @@ func TestPrefixed(t *testing.T) {
 		put(t, m, textAddr, "39200005"+"7d2903a6"+ // li r9,5; mtctr r9
 			paddi+addi+"4200fff4"+pnop+addi+blr) // bdnz back to paddi
 		for range 2 {
-			got, err := m.CPUs[0].CallAndRun(1000, runtime.Function{Entry: textAddr}, 7)
+			got, err := m.CPUs[0].CallAndRun(1000, machine.Function{Entry: textAddr}, 7)
 			if err != nil || got != 7+5*101+1 {
 				t.Errorf("%d, %v", got, err)
 			}
@@ -65,7 +64,7 @@ func TestPrefixed(t *testing.T) {
 func TestPrefixedMemory(t *testing.T) {
 	eachPPC64(t, Options{}, func(t *testing.T, m *Machine) {
 		const page = textAddr + 0x10000
-		if err := m.Map(page, PageSize, runtime.PermRead|runtime.PermWrite); err != nil {
+		if err := m.Map(page, PageSize, machine.PermRead|machine.PermWrite); err != nil {
 			t.Fatal(err)
 		}
 		for at, v := range []uint64{1, 2, 3} {
@@ -76,7 +75,7 @@ func TestPrefixedMemory(t *testing.T) {
 		// pld r4,0(r3); addi r4,r4,4; pstd r4,8(r3); plxv vs4,8(r3); mfvsrd r3,vs4; blr
 		put(t, m, textAddr, pldR3+"38840004"+"04000000"+"f4830008"+"04000000"+"c8830008"+"7c830066"+blr)
 		c := m.CPUs[0]
-		got, err := c.CallAndRun(1000, runtime.Function{Entry: textAddr}, page)
+		got, err := c.CallAndRun(1000, machine.Function{Entry: textAddr}, page)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,15 +101,15 @@ func TestPrefixedEvents(t *testing.T) {
 	for _, c := range []struct {
 		name, code string
 		arg        uint64
-		want       runtime.Event
+		want       machine.Event
 	}{
-		{"load", addi + pldR3 + blr, nowhere, runtime.Event{Kind: runtime.EventFault, Addr: textAddr + 4, Access: runtime.AccessRead, Page: nowhere}},
-		{"store", addi + pstdR3 + blr, readOnly, runtime.Event{Kind: runtime.EventFault, Addr: textAddr + 4, Access: runtime.AccessWrite, Page: readOnly}},
-		{"vector load", addi + plxvR3 + blr, nowhere, runtime.Event{Kind: runtime.EventFault, Addr: textAddr + 4, Access: runtime.AccessRead, Page: nowhere}},
-		{"the second page of a load", addi + pldR3 + blr, readOnly + PageSize - 5, runtime.Event{Kind: runtime.EventFault, Addr: textAddr + 4, Access: runtime.AccessRead, Page: readOnly + PageSize}},
-		{"64-byte boundary", strings.Repeat(addi, 15) + paddi + blr, 0, runtime.Event{Kind: runtime.EventException, Addr: textAddr + 60, Number: alignment}},
-		{"accumulators", addi + pmxv + blr, 0, runtime.Event{Kind: runtime.EventRefused, Addr: textAddr + 4}},
-		{"no suffix", addi + "06000000" + "06000000" + blr, 0, runtime.Event{Kind: runtime.EventUndefined, Addr: textAddr + 4}},
+		{"load", addi + pldR3 + blr, nowhere, machine.Event{Kind: machine.EventFault, Addr: textAddr + 4, Access: machine.AccessRead, Page: nowhere}},
+		{"store", addi + pstdR3 + blr, readOnly, machine.Event{Kind: machine.EventFault, Addr: textAddr + 4, Access: machine.AccessWrite, Page: readOnly}},
+		{"vector load", addi + plxvR3 + blr, nowhere, machine.Event{Kind: machine.EventFault, Addr: textAddr + 4, Access: machine.AccessRead, Page: nowhere}},
+		{"the second page of a load", addi + pldR3 + blr, readOnly + PageSize - 5, machine.Event{Kind: machine.EventFault, Addr: textAddr + 4, Access: machine.AccessRead, Page: readOnly + PageSize}},
+		{"64-byte boundary", strings.Repeat(addi, 15) + paddi + blr, 0, machine.Event{Kind: machine.EventException, Addr: textAddr + 60, Number: alignment}},
+		{"accumulators", addi + pmxv + blr, 0, machine.Event{Kind: machine.EventRefused, Addr: textAddr + 4}},
+		{"no suffix", addi + "06000000" + "06000000" + blr, 0, machine.Event{Kind: machine.EventUndefined, Addr: textAddr + 4}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			eachPPC64(t, Options{}, func(t *testing.T, m *Machine) {
@@ -137,7 +136,7 @@ func TestPrefixedEvents(t *testing.T) {
 func TestRefusedPrefixedHasItsName(t *testing.T) {
 	eachPPC64(t, Options{}, func(t *testing.T, m *Machine) {
 		put(t, m, textAddr, addi+pmxv+blr)
-		_, err := m.CPUs[0].CallAndRun(1000, runtime.Function{Entry: textAddr})
+		_, err := m.CPUs[0].CallAndRun(1000, machine.Function{Entry: textAddr})
 		var unexpected *UnexpectedError
 		if !errors.As(err, &unexpected) || !strings.Contains(err.Error(), "pmxvi8ger4") && !strings.Contains(err.Error(), "pmdmxvi8ger4") {
 			t.Error(err)
@@ -151,11 +150,11 @@ func TestPrefixedFaultIsRepeatable(t *testing.T) {
 		put(t, m, textAddr, pstdR3+pldR3+addi+blr)
 		c := m.CPUs[0]
 		start(t, c, nowhere)
-		wantEvent(t, c, runtime.Event{Kind: runtime.EventFault, Addr: textAddr, Access: runtime.AccessWrite, Page: nowhere})
-		if err := m.Map(nowhere, PageSize, runtime.PermRead|runtime.PermWrite); err != nil {
+		wantEvent(t, c, machine.Event{Kind: machine.EventFault, Addr: textAddr, Access: machine.AccessWrite, Page: nowhere})
+		if err := m.Map(nowhere, PageSize, machine.PermRead|machine.PermWrite); err != nil {
 			t.Fatal(err)
 		}
-		wantEvent(t, c, runtime.Event{Kind: runtime.EventReturned, Addr: ExitAddress})
+		wantEvent(t, c, machine.Event{Kind: machine.EventReturned, Addr: ExitAddress})
 		if got := c.Result(); got != nowhere+1 {
 			t.Errorf("%#x returned", got)
 		}
@@ -190,7 +189,7 @@ func TestPrefixedBudget(t *testing.T) {
 
 func wantBudget(t *testing.T, c *CPU, n int) {
 	t.Helper()
-	if ran, ev, err := c.run(n); err != nil || ev.Kind != runtime.EventBudget || ran != n {
+	if ran, ev, err := c.run(n); err != nil || ev.Kind != machine.EventBudget || ran != n {
 		t.Fatalf("%d ran of %d: %+v, %v", ran, n, ev, err)
 	}
 }
@@ -200,7 +199,7 @@ func wantBudget(t *testing.T, c *CPU, n int) {
 func TestPrefixedSteps(t *testing.T) {
 	eachPPC64(t, Options{}, func(t *testing.T, m *Machine) {
 		put(t, m, textAddr, addi+paddi+plxvR3+addi+blr)
-		if err := m.Map(nowhere, PageSize, runtime.PermRead); err != nil {
+		if err := m.Map(nowhere, PageSize, machine.PermRead); err != nil {
 			t.Fatal(err)
 		}
 		c := m.CPUs[0]
@@ -211,7 +210,7 @@ func TestPrefixedSteps(t *testing.T) {
 		at := uint64(textAddr)
 		for _, size := range []uint64{4, 8, 8, 4} {
 			at += size
-			wantEvent(t, c, runtime.Event{Kind: runtime.EventStep, Addr: at})
+			wantEvent(t, c, machine.Event{Kind: machine.EventStep, Addr: at})
 			c.SetWide(ppc64.VSR0+9, at, 1)
 		}
 		if low, high := c.Wide(ppc64.VSR0 + 9); low != at || high != 1 {
@@ -220,7 +219,7 @@ func TestPrefixedSteps(t *testing.T) {
 		if err := c.SingleStep(false); err != nil {
 			t.Fatal(err)
 		}
-		wantEvent(t, c, runtime.Event{Kind: runtime.EventReturned, Addr: ExitAddress})
+		wantEvent(t, c, machine.Event{Kind: machine.EventReturned, Addr: ExitAddress})
 	})
 }
 
@@ -236,7 +235,7 @@ func TestPrefixedTrace(t *testing.T) {
 		put(t, m, textAddr, paddi+"48000008"+addi+paddi+paddi+blr)
 		for range 2 {
 			got = nil
-			if _, err := m.CPUs[0].CallAndRun(100, runtime.Function{Entry: textAddr}, 7); err != nil {
+			if _, err := m.CPUs[0].CallAndRun(100, machine.Function{Entry: textAddr}, 7); err != nil {
 				t.Fatal(err)
 			}
 			if len(got) == 0 || got[0][1] != 0 || !slices.Equal(got[1:], [][2]uint64{{8, 16}}) {
@@ -265,10 +264,10 @@ func TestPrefixedIsReplaced(t *testing.T) {
 			for _, c := range m.CPUs {
 				start(t, c, 0)
 				if step.want == 0 {
-					wantEvent(t, c, runtime.Event{Kind: runtime.EventBreakpoint, Addr: textAddr})
+					wantEvent(t, c, machine.Event{Kind: machine.EventBreakpoint, Addr: textAddr})
 					continue
 				}
-				wantEvent(t, c, runtime.Event{Kind: runtime.EventReturned, Addr: ExitAddress})
+				wantEvent(t, c, machine.Event{Kind: machine.EventReturned, Addr: ExitAddress})
 				if got := c.Result(); got != step.want {
 					t.Errorf("behind %s: %d, want %d", step.code, got, step.want)
 				}
@@ -317,7 +316,7 @@ func (r *recorder) Execute(inst *decode.Inst, regs machine.WideRegisters, m mach
 func TestWhatTheEngineDoesNotKnowHasAName(t *testing.T) {
 	eachPPC64(t, Options{}, func(t *testing.T, m *Machine) {
 		put(t, m, textAddr, addi+"18850000"+blr) // lxvp vs4,0(r5)
-		_, err := m.CPUs[0].CallAndRun(1000, runtime.Function{Entry: textAddr})
+		_, err := m.CPUs[0].CallAndRun(1000, machine.Function{Entry: textAddr})
 		var unexpected *UnexpectedError
 		if !errors.As(err, &unexpected) || unexpected.Event.Addr != textAddr+4 || !strings.Contains(err.Error(), "lxvp") {
 			t.Error(err)
@@ -356,7 +355,7 @@ func TestPrefixedSlots(t *testing.T) {
 			}
 			start(t, c, 1)
 			c.SetPC(at)
-			wantEvent(t, c, runtime.Event{Kind: runtime.EventReturned, Addr: ExitAddress})
+			wantEvent(t, c, machine.Event{Kind: machine.EventReturned, Addr: ExitAddress})
 			if got := c.Result(); got != textAddr+101 {
 				t.Errorf("at %#x: %#x, want %#x", at, got, uint64(textAddr+101))
 			}
@@ -375,7 +374,7 @@ func BenchmarkPrefixed(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer m.Close()
-	if err := m.Map(textAddr, PageSize, runtime.PermRead|runtime.PermExec); err != nil {
+	if err := m.Map(textAddr, PageSize, machine.PermRead|machine.PermExec); err != nil {
 		b.Fatal(err)
 	}
 	for at, word := range []uint32{0x7c6903a6, 0x06000000, 0x38840064, 0x4200fff8, 0x4e800020} { // mtctr r3; paddi r4,r4,100; bdnz; blr
@@ -385,7 +384,7 @@ func BenchmarkPrefixed(b *testing.B) {
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
-	if _, err := m.CPUs[0].CallAndRun(4*b.N+100, runtime.Function{Entry: textAddr}, uint64(b.N)); err != nil {
+	if _, err := m.CPUs[0].CallAndRun(4*b.N+100, machine.Function{Entry: textAddr}, uint64(b.N)); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"xol/arch/arm64"
 	"xol/arch/ppc64"
 	"xol/machine"
-	"xol/runtime"
 )
 
 func open(t *testing.T, opt Options, isa string) *Machine {
@@ -78,7 +77,7 @@ func put(t *testing.T, m *Machine, at uint64, text string) {
 		}
 	}
 	if m.memory.pages[at&^pageMask] == nil {
-		if err := m.Map(at, 2*PageSize, runtime.PermRead|runtime.PermExec); err != nil {
+		if err := m.Map(at, 2*PageSize, machine.PermRead|machine.PermExec); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,13 +89,13 @@ func put(t *testing.T, m *Machine, at uint64, text string) {
 // start has a CPU call code at textAddr with one argument.
 func start(t *testing.T, c *CPU, arg uint64) {
 	t.Helper()
-	if err := c.Call(runtime.Function{Entry: textAddr}, arg); err != nil {
+	if err := c.Call(machine.Function{Entry: textAddr}, arg); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // wantEvent runs a CPU until it has the event.
-func wantEvent(t *testing.T, c *CPU, want runtime.Event) {
+func wantEvent(t *testing.T, c *CPU, want machine.Event) {
 	t.Helper()
 	got, err := c.Run(1000)
 	if err != nil {
@@ -117,16 +116,16 @@ func TestEvents(t *testing.T) {
 		for _, c := range []struct {
 			name string
 			code string
-			want runtime.Event
+			want machine.Event
 			pc   uint64
 		}{
-			{"return", i.ret, runtime.Event{Kind: runtime.EventReturned, Addr: ExitAddress}, ExitAddress},
-			{"breakpoint", i.trap, runtime.Event{Kind: runtime.EventBreakpoint, Addr: at, Number: i.number}, at + i.behind},
-			{"undefined", i.undefined, runtime.Event{Kind: runtime.EventUndefined, Addr: at}, at},
-			{"system call", i.syscall, runtime.Event{Kind: runtime.EventSyscall, Addr: at + uint64(len(i.syscall))/2}, at + uint64(len(i.syscall))/2},
-			{"fault", i.load, runtime.Event{Kind: runtime.EventFault, Addr: at, Access: runtime.AccessRead, Page: nowhere}, at},
-			{"refused", i.refused, runtime.Event{Kind: runtime.EventRefused, Addr: at}, at},
-			{"budget", i.spin, runtime.Event{Kind: runtime.EventBudget, Addr: at}, at},
+			{"return", i.ret, machine.Event{Kind: machine.EventReturned, Addr: ExitAddress}, ExitAddress},
+			{"breakpoint", i.trap, machine.Event{Kind: machine.EventBreakpoint, Addr: at, Number: i.number}, at + i.behind},
+			{"undefined", i.undefined, machine.Event{Kind: machine.EventUndefined, Addr: at}, at},
+			{"system call", i.syscall, machine.Event{Kind: machine.EventSyscall, Addr: at + uint64(len(i.syscall))/2}, at + uint64(len(i.syscall))/2},
+			{"fault", i.load, machine.Event{Kind: machine.EventFault, Addr: at, Access: machine.AccessRead, Page: nowhere}, at},
+			{"refused", i.refused, machine.Event{Kind: machine.EventRefused, Addr: at}, at},
+			{"budget", i.spin, machine.Event{Kind: machine.EventBudget, Addr: at}, at},
 		} {
 			for _, exact := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s %s %t", i.name, c.name, exact), func(t *testing.T) {
@@ -150,7 +149,7 @@ func TestRefusalNamesTheInstruction(t *testing.T) {
 	for _, i := range isas {
 		m := open(t, Options{}, i.name)
 		put(t, m, textAddr, i.add+i.refused+i.ret)
-		_, err := m.CPUs[0].CallAndRun(1000, runtime.Function{Entry: textAddr})
+		_, err := m.CPUs[0].CallAndRun(1000, machine.Function{Entry: textAddr})
 		var unexpected *UnexpectedError
 		if !errors.As(err, &unexpected) || unexpected.Event.Reason == "" || !strings.Contains(err.Error(), i.mnemonic) {
 			t.Errorf("%s: %v", i.name, err)
@@ -166,10 +165,10 @@ func TestRefusedInstructionIsReplaced(t *testing.T) {
 		for range 3 {
 			put(t, m, textAddr, i.add+i.refused+i.ret)
 			start(t, m.CPUs[0], 5)
-			wantEvent(t, m.CPUs[0], runtime.Event{Kind: runtime.EventRefused, Addr: at})
+			wantEvent(t, m.CPUs[0], machine.Event{Kind: machine.EventRefused, Addr: at})
 			put(t, m, textAddr, i.add+i.add+i.ret+i.ret)
 			start(t, m.CPUs[0], 5)
-			wantEvent(t, m.CPUs[0], runtime.Event{Kind: runtime.EventReturned, Addr: ExitAddress})
+			wantEvent(t, m.CPUs[0], machine.Event{Kind: machine.EventReturned, Addr: ExitAddress})
 			if got := m.CPUs[0].Reg(i.arg); got != 7 {
 				t.Errorf("%s: %d, want 7", i.name, got)
 			}
@@ -193,7 +192,7 @@ func TestPatchReachesEveryCPU(t *testing.T) {
 			put(t, m, textAddr, i.add)
 			for range m.CPUs {
 				cpu, ev, err := m.Run(1000)
-				if err != nil || cpu < 0 || ev.Kind != runtime.EventReturned {
+				if err != nil || cpu < 0 || ev.Kind != machine.EventReturned {
 					t.Fatalf("%s: %+v, %v", i.name, ev, err)
 				}
 			}
@@ -213,7 +212,7 @@ func TestExactBudget(t *testing.T) {
 		start(t, c, 0)
 		done := uint64(0)
 		for step := 1; done+uint64(step) <= 20; step++ {
-			if ev, err := c.Run(step); err != nil || ev.Kind != runtime.EventBudget {
+			if ev, err := c.Run(step); err != nil || ev.Kind != machine.EventBudget {
 				t.Fatalf("%s: %+v, %v", i.name, ev, err)
 			}
 			done += uint64(step)
@@ -233,7 +232,7 @@ func TestLongBlocks(t *testing.T) {
 			m := open(t, Options{Exact: exact}, i.name)
 			put(t, m, textAddr, strings.Repeat(i.add, n)+i.ret)
 			for range 2 {
-				if _, err := m.CPUs[0].CallAndRun(n+10, runtime.Function{Entry: textAddr}, 1); err != nil {
+				if _, err := m.CPUs[0].CallAndRun(n+10, machine.Function{Entry: textAddr}, 1); err != nil {
 					t.Fatalf("%s: %v", i.name, err)
 				}
 				if got := m.CPUs[0].Reg(i.arg); got != uint64(n)+1 {
@@ -253,13 +252,13 @@ func TestFaultsAreRepeatable(t *testing.T) {
 		c := m.CPUs[0]
 		for n := range 5 {
 			start(t, c, nowhere+8)
-			wantEvent(t, c, runtime.Event{Kind: runtime.EventFault, Addr: textAddr, Access: runtime.AccessRead, Page: nowhere})
+			wantEvent(t, c, machine.Event{Kind: machine.EventFault, Addr: textAddr, Access: machine.AccessRead, Page: nowhere})
 			if n%2 == 0 {
 				c.SetPC(textAddr + uint64(len(i.load))/2)
 			} else {
 				c.SetReg(i.arg, textAddr)
 			}
-			wantEvent(t, c, runtime.Event{Kind: runtime.EventReturned, Addr: ExitAddress})
+			wantEvent(t, c, machine.Event{Kind: machine.EventReturned, Addr: ExitAddress})
 		}
 	}
 }
@@ -270,24 +269,24 @@ func TestPermissions(t *testing.T) {
 		put(t, m, textAddr, i.load+i.ret)
 		c := m.CPUs[0]
 		for _, step := range []struct {
-			perm   runtime.Perm
+			perm   machine.Perm
 			arg    uint64
-			access runtime.Access
+			access machine.Access
 			fault  bool
 		}{
-			{runtime.PermRead | runtime.PermExec, textAddr, 0, false},
-			{runtime.PermExec, textAddr, runtime.AccessRead, true},
-			{runtime.PermRead | runtime.PermWrite, textAddr, runtime.AccessFetch, true},
-			{runtime.PermRead | runtime.PermWrite | runtime.PermExec, textAddr, 0, false},
-			{0, textAddr, runtime.AccessFetch, true},
+			{machine.PermRead | machine.PermExec, textAddr, 0, false},
+			{machine.PermExec, textAddr, machine.AccessRead, true},
+			{machine.PermRead | machine.PermWrite, textAddr, machine.AccessFetch, true},
+			{machine.PermRead | machine.PermWrite | machine.PermExec, textAddr, 0, false},
+			{0, textAddr, machine.AccessFetch, true},
 		} {
 			if err := m.Protect(textAddr, PageSize, step.perm); err != nil {
 				t.Fatal(err)
 			}
 			start(t, c, step.arg)
-			want := runtime.Event{Kind: runtime.EventReturned, Addr: ExitAddress}
+			want := machine.Event{Kind: machine.EventReturned, Addr: ExitAddress}
 			if step.fault {
-				want = runtime.Event{Kind: runtime.EventFault, Addr: textAddr, Access: step.access, Page: textAddr}
+				want = machine.Event{Kind: machine.EventFault, Addr: textAddr, Access: step.access, Page: textAddr}
 			}
 			wantEvent(t, c, want)
 		}
@@ -295,10 +294,10 @@ func TestPermissions(t *testing.T) {
 			t.Fatal(err)
 		}
 		start(t, c, textAddr)
-		wantEvent(t, c, runtime.Event{Kind: runtime.EventFault, Addr: textAddr, Access: runtime.AccessFetch, Page: textAddr})
+		wantEvent(t, c, machine.Event{Kind: machine.EventFault, Addr: textAddr, Access: machine.AccessFetch, Page: textAddr})
 		put(t, m, textAddr, i.ret)
 		start(t, c, 0)
-		wantEvent(t, c, runtime.Event{Kind: runtime.EventReturned, Addr: ExitAddress})
+		wantEvent(t, c, machine.Event{Kind: machine.EventReturned, Addr: ExitAddress})
 	}
 }
 
@@ -318,7 +317,7 @@ func TestOneRegister(t *testing.T) {
 			}
 			start(t, c, 0)
 			c.SetReg(n, want)
-			wantEvent(t, c, runtime.Event{Kind: runtime.EventBreakpoint, Addr: textAddr, Number: i.number})
+			wantEvent(t, c, machine.Event{Kind: machine.EventBreakpoint, Addr: textAddr, Number: i.number})
 			c.Save(state)
 			if got := m.File.Word(state, n); got != want {
 				t.Errorf("%s: %s is %#x, want %#x", i.name, r.Name, got, want)
@@ -357,7 +356,7 @@ func TestRegisters(t *testing.T) {
 		if i.name == "amd64" { // what adding leaves
 			f.SetWord(want, amd64.RFLAGS, 0)
 		}
-		wantEvent(t, c, runtime.Event{Kind: runtime.EventBreakpoint, Addr: textAddr + uint64(len(i.add))/2, Number: i.number})
+		wantEvent(t, c, machine.Event{Kind: machine.EventBreakpoint, Addr: textAddr + uint64(len(i.add))/2, Number: i.number})
 		got := f.NewState()
 		c.Save(got)
 		if i.name == "amd64" {
@@ -406,7 +405,7 @@ func addTogether(t *testing.T, isa, level string, seed uint64) (order string) {
 	}
 	for range m.CPUs {
 		cpu, ev, err := m.Run(1_000_000)
-		if err != nil || cpu < 0 || ev.Kind != runtime.EventReturned || m.CPU(cpu).Result() != times {
+		if err != nil || cpu < 0 || ev.Kind != machine.EventReturned || m.CPU(cpu).Result() != times {
 			t.Fatalf("%+v, %v", ev, err)
 		}
 		for _, other := range m.CPUs {
@@ -437,7 +436,7 @@ func TestSingleStep(t *testing.T) {
 			continue
 		}
 		for n := uint64(1); n <= 2; n++ {
-			wantEvent(t, c, runtime.Event{Kind: runtime.EventStep, Addr: textAddr + n*size})
+			wantEvent(t, c, machine.Event{Kind: machine.EventStep, Addr: textAddr + n*size})
 			if got := c.Reg(i.arg); got != n {
 				t.Errorf("%s: %d, want %d", i.name, got, n)
 			}
@@ -445,7 +444,7 @@ func TestSingleStep(t *testing.T) {
 		if err := c.SingleStep(false); err != nil {
 			t.Fatal(err)
 		}
-		wantEvent(t, c, runtime.Event{Kind: runtime.EventReturned, Addr: ExitAddress})
+		wantEvent(t, c, machine.Event{Kind: machine.EventReturned, Addr: ExitAddress})
 		if got := c.Reg(i.arg); got != 2 {
 			t.Errorf("%s: %d, want 2", i.name, got)
 		}
@@ -474,7 +473,7 @@ func TestTrace(t *testing.T) {
 		put(t, m, textAddr, c.code)
 		for range 2 {
 			got = nil
-			if _, err := m.CPUs[0].CallAndRun(100, runtime.Function{Entry: textAddr}, 7); err != nil {
+			if _, err := m.CPUs[0].CallAndRun(100, machine.Function{Entry: textAddr}, 7); err != nil {
 				t.Fatal(err)
 			}
 			if len(got) == 0 || got[0][1] != 0 || !slices.Equal(got[1:], c.want) {
@@ -547,9 +546,9 @@ func TestRepeatedExceptionsOnAMD64(t *testing.T) {
 	c := m.CPUs[0]
 	for range 6 {
 		start(t, c, 0)
-		wantEvent(t, c, runtime.Event{Kind: runtime.EventException, Addr: textAddr, Number: amd64DivideError})
+		wantEvent(t, c, machine.Event{Kind: machine.EventException, Addr: textAddr, Number: amd64DivideError})
 		c.SetReg(amd64.RDI, 0x1238)
 		c.SetPC(textAddr + 3)
-		wantEvent(t, c, runtime.Event{Kind: runtime.EventException, Addr: textAddr + 3, Number: protection})
+		wantEvent(t, c, machine.Event{Kind: machine.EventException, Addr: textAddr + 3, Number: protection})
 	}
 }

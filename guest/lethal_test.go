@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"xol/runtime"
+	"xol/machine"
 )
 
 // TestLethalWordsMayComeAndGo writes a word on which the engine crashes behind
@@ -19,7 +19,7 @@ func TestLethalWordsMayComeAndGo(t *testing.T) {
 		famx = 0x0ec01c00 // famax v0.4h, v0.4h, v0.4h
 	)
 	m := open(t, Options{}, "arm64")
-	if err := m.Map(text, PageSize, runtime.PermRead|runtime.PermExec); err != nil {
+	if err := m.Map(text, PageSize, machine.PermRead|machine.PermExec); err != nil {
 		t.Fatal(err)
 	}
 	for round, words := range [][3]uint32{{add, add, ret}, {add, famx, ret}, {add, ret, famx}, {add, add, ret}, {famx, add, ret}, {ret, famx, add}} {
@@ -39,16 +39,16 @@ func TestLethalWordsMayComeAndGo(t *testing.T) {
 			want++
 		}
 		c := m.CPUs[0]
-		if err := c.Call(runtime.Function{Entry: text}, 0); err != nil {
+		if err := c.Call(machine.Function{Entry: text}, 0); err != nil {
 			t.Fatal(err)
 		}
 		ev, err := c.Run(100)
 		switch {
 		case err != nil:
 			t.Fatal(err)
-		case bad != 0 && (ev.Kind != runtime.EventRefused || ev.Addr != bad):
-			t.Errorf("round %d: %v at %#x, want %v at %#x", round, ev.Kind, ev.Addr, runtime.EventRefused, bad)
-		case bad == 0 && (ev.Kind != runtime.EventReturned || c.Result() != want):
+		case bad != 0 && (ev.Kind != machine.EventRefused || ev.Addr != bad):
+			t.Errorf("round %d: %v at %#x, want %v at %#x", round, ev.Kind, ev.Addr, machine.EventRefused, bad)
+		case bad == 0 && (ev.Kind != machine.EventReturned || c.Result() != want):
 			t.Errorf("round %d: %v, result %d, want %d", round, ev.Kind, c.Result(), want)
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"xol/internal/emulator"
 	"xol/internal/unicorn"
 	"xol/machine"
-	"xol/runtime"
 )
 
 // Options say what a Machine is like.
@@ -112,7 +111,7 @@ func (m *Machine) start() error {
 	}
 	for _, c := range m.CPUs {
 		top := stackTop - uint64(c.Index)*stackStep
-		if err := m.Map(top-stackSize, stackSize, runtime.PermRead|runtime.PermWrite); err != nil {
+		if err := m.Map(top-stackSize, stackSize, machine.PermRead|machine.PermWrite); err != nil {
 			return err
 		}
 		c.SetReg(m.File.SP, top)
@@ -129,19 +128,19 @@ func (m *Machine) mapHidden() error {
 	if hidden == nil {
 		return nil
 	}
-	if err := m.Map(emulator.HiddenCode, PageSize, runtime.PermRead|runtime.PermExec); err != nil {
+	if err := m.Map(emulator.HiddenCode, PageSize, machine.PermRead|machine.PermExec); err != nil {
 		return err
 	}
-	if err := m.Map(emulator.HiddenData, PageSize, runtime.PermRead|runtime.PermWrite); err != nil {
+	if err := m.Map(emulator.HiddenData, PageSize, machine.PermRead|machine.PermWrite); err != nil {
 		return err
 	}
 	return m.Write(emulator.HiddenCode, hidden.Code)
 }
 
 // Close frees the machine. After that, whatever returns an error returns
-// runtime.ErrClosed, there is no memory, no CPU is running, and registers have the
+// machine.ErrClosed, there is no memory, no CPU is running, and registers have the
 // values that were last seen. A handler may close the machine that runs it: the
-// run ends with runtime.ErrClosed when the handler has returned, and only then is the
+// run ends with machine.ErrClosed when the handler has returned, and only then is the
 // machine freed. Closing it once more does nothing.
 func (m *Machine) Close() error {
 	if m.closed {
@@ -161,7 +160,7 @@ func (m *Machine) Close() error {
 }
 
 // OnClose has f called when the machine is closed, before it is (see
-// runtime.Machine).
+// machine.Machine).
 func (m *Machine) OnClose(f func()) error {
 	m.onClose = f
 	return m.usable()
@@ -170,7 +169,7 @@ func (m *Machine) OnClose(f func()) error {
 // usable returns an error where the machine has been closed.
 func (m *Machine) usable() error {
 	if m.closed {
-		return runtime.ErrClosed
+		return machine.ErrClosed
 	}
 	return nil
 }
@@ -192,17 +191,17 @@ func (m *Machine) ended() error {
 	case !m.closed:
 		return nil
 	case m.runs > 0:
-		return runtime.ErrClosed
+		return machine.ErrClosed
 	}
-	return errors.Join(runtime.ErrClosed, m.free())
+	return errors.Join(machine.ErrClosed, m.free())
 }
 
 // Run has the CPUs that are Running take turns, until one of them, whose number
 // is returned, has an event, or budget instructions ran. The number is -1 where
 // the budget is used up, or no CPU is running.
-func (m *Machine) Run(budget int) (cpu int, ev runtime.Event, err error) {
+func (m *Machine) Run(budget int) (cpu int, ev machine.Event, err error) {
 	if err := m.usable(); err != nil {
-		return -1, runtime.Event{}, err
+		return -1, machine.Event{}, err
 	}
 	for budget > 0 {
 		c, others := m.next()
@@ -214,19 +213,19 @@ func (m *Machine) Run(budget int) (cpu int, ev runtime.Event, err error) {
 			turn = min(budget, 1+int(m.random.Uint64()%uint64(m.opt.Turn)))
 		}
 		ran, event, err := c.run(turn)
-		if err != nil || event.Kind != runtime.EventBudget {
+		if err != nil || event.Kind != machine.EventBudget {
 			return c.Index, event, err
 		}
 		budget -= max(ran, 1)
 	}
-	return -1, runtime.Event{}, nil
+	return -1, machine.Event{}, nil
 }
 
 // NumCPU returns the number of CPUs.
 func (m *Machine) NumCPU() int { return len(m.CPUs) }
 
 // CPU returns one of them, from 0.
-func (m *Machine) CPU(i int) runtime.CPU { return m.CPUs[i] }
+func (m *Machine) CPU(i int) machine.CPU { return m.CPUs[i] }
 
 // ByteOrder returns the order of bytes in data.
 func (m *Machine) ByteOrder() binary.ByteOrder { return m.Order }
@@ -270,13 +269,13 @@ func (m *Machine) check(addr, size uint64, lengths []uint8, own emulator.Executo
 		case errors.Is(err, decode.ErrTruncated):
 			return append(lengths, uint8(size-at)), -1, refusal{} // the fetch will fault
 		case err != nil:
-			r.kind, r.inst.Addr = runtime.EventUndefined, addr+at
+			r.kind, r.inst.Addr = machine.EventUndefined, addr+at
 		case own != nil && own.Knows(&r.inst):
 		case at+uint64(r.inst.Len) > size:
-			r.kind, r.reason = runtime.EventRefused, "the engine takes it for a shorter one"
+			r.kind, r.reason = machine.EventRefused, "the engine takes it for a shorter one"
 		default:
 			r.reason = m.model.Defect(&r.inst)
-			r.kind = runtime.EventRefused
+			r.kind = machine.EventRefused
 		}
 		if r.reason != "" || err != nil {
 			return lengths, len(lengths), r
@@ -294,7 +293,7 @@ func (m *Machine) check(addr, size uint64, lengths []uint8, own emulator.Executo
 // refusal is an instruction that must not run.
 type refusal struct {
 	inst   decode.Inst
-	kind   runtime.EventKind
+	kind   machine.EventKind
 	reason string
 }
 
@@ -315,9 +314,9 @@ func (m *Machine) readSome(dst []byte, addr uint64) int {
 }
 
 // Unexpected returns the error that says what happened.
-func (m *Machine) Unexpected(ev runtime.Event) error {
+func (m *Machine) Unexpected(ev machine.Event) error {
 	e := &UnexpectedError{Event: ev}
-	if ev.Kind == runtime.EventRefused {
+	if ev.Kind == machine.EventRefused {
 		e.Text = m.ISA.Text(&ev.Inst, nil)
 	}
 	return e

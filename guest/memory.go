@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xol/internal/unicorn"
-	"xol/runtime"
+	"xol/machine"
 )
 
 // PageSize is the granularity of memory, in bytes.
@@ -27,7 +27,7 @@ const chunkSize = 32 << 20
 type page struct {
 	mem      []byte
 	physical uint64
-	perm     runtime.Perm
+	perm     machine.Perm
 	text     *text // nil where code is fetched from where the data are
 	harmless bool  // it has no words on which the engine crashes
 	coded    bool  // the program may write it, and an engine has translated some of it
@@ -98,7 +98,7 @@ func (m *Machine) eachPage(addr, size uint64, f func(p *page, addr, size uint64)
 
 // Map gives the guest zeroed memory at [addr, addr+size), which is widened to
 // whole pages.
-func (m *Machine) Map(addr, size uint64, perm runtime.Perm) error {
+func (m *Machine) Map(addr, size uint64, perm machine.Perm) error {
 	if err := m.usable(); err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (m *Machine) Unmap(addr, size uint64) error {
 }
 
 // Protect changes what the guest may do with the pages of [addr, addr+size).
-func (m *Machine) Protect(addr, size uint64, perm runtime.Perm) error {
+func (m *Machine) Protect(addr, size uint64, perm machine.Perm) error {
 	return m.change(addr, size, func(_ uint64, p *page) {
 		p.perm, p.coded, p.loose, p.harmless = perm, false, true, false
 	})
@@ -192,7 +192,7 @@ func (m *Machine) change(addr, size uint64, f func(at uint64, p *page)) error {
 		if p == nil {
 			continue
 		}
-		if p.perm&runtime.PermExec != 0 {
+		if p.perm&machine.PermExec != 0 {
 			if err := m.forget(at, PageSize); err != nil {
 				return err
 			}
@@ -241,7 +241,7 @@ func (m *Machine) flushTLB() error {
 
 // Perm returns what the guest may do with the page that holds addr; 0 where it
 // has none.
-func (m *Machine) Perm(addr uint64) runtime.Perm {
+func (m *Machine) Perm(addr uint64) machine.Perm {
 	if p := m.memory.at(addr); p != nil && !m.closed {
 		return p.perm
 	}
@@ -276,42 +276,14 @@ func (m *Machine) swap(v uint64) uint64 {
 	return v
 }
 
-// permOf is the permission that an access needs.
-var permOf = [...]runtime.Perm{
-	unicorn.Read: runtime.PermRead, unicorn.Write: runtime.PermWrite, unicorn.Fetch: runtime.PermExec,
-}
-
-// accessOf are the engine's kinds of access.
-var accessOf = [...]runtime.Access{
-	unicorn.Read: runtime.AccessRead, unicorn.Write: runtime.AccessWrite, unicorn.Fetch: runtime.AccessFetch,
-}
-
-// enginePerms are the engine's permissions for a page of each Perm. One page is
-// filled for all that may be done with it, lest the engine ask again and again.
-func enginePerms(p runtime.Perm) (e unicorn.Perm) {
-	for _, pair := range [...]struct {
-		perm   runtime.Perm
-		engine unicorn.Perm
-	}{
-		{runtime.PermRead, unicorn.PermRead},
-		{runtime.PermWrite, unicorn.PermWrite},
-		{runtime.PermExec, unicorn.PermExec},
-	} {
-		if p&pair.perm != 0 {
-			e |= pair.engine
-		}
-	}
-	return e
-}
-
 // translate finds the page at va for the engine of a CPU.
-func (m *Machine) translate(c *CPU, va uint64, access unicorn.Access) (uint64, unicorn.Perm, bool) {
+func (m *Machine) translate(c *CPU, va uint64, access machine.Access) (uint64, machine.Perm, bool) {
 	p := m.memory.pages[va]
-	if p == nil || p.perm&permOf[access] == 0 {
+	if p == nil || p.perm&access.Perm() == 0 {
 		return 0, 0, false
 	}
-	if p.perm&runtime.PermExec != 0 || p.guards > 0 {
+	if p.perm&machine.PermExec != 0 || p.guards > 0 {
 		return m.translateText(c, p, va, access)
 	}
-	return p.physical, enginePerms(p.perm), true
+	return p.physical, p.perm, true
 }

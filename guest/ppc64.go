@@ -5,7 +5,7 @@ package guest
 import (
 	"xol/arch/ppc64"
 	"xol/internal/unicorn"
-	"xol/runtime"
+	"xol/machine"
 )
 
 // The engine's numbers of exceptions on ppc64.
@@ -51,7 +51,7 @@ func ppc64Trapped(c *CPU) uint64 {
 
 // ppc64TrapEvent takes back the 4 that the engine adds to the address of what
 // caused the exception.
-func ppc64TrapEvent(c *CPU, number uint32) runtime.Event {
+func ppc64TrapEvent(c *CPU, number uint32) machine.Event {
 	switch number {
 	case ppc64Trap, ppc64Unavailable, ppc64Illegal, ppc64Trace:
 		c.SetPC(c.PC() - 4)
@@ -59,15 +59,15 @@ func ppc64TrapEvent(c *CPU, number uint32) runtime.Event {
 	pc := c.PC()
 	switch number {
 	case ppc64Trap:
-		return runtime.Event{Kind: runtime.EventBreakpoint, Addr: pc}
+		return machine.Event{Kind: machine.EventBreakpoint, Addr: pc}
 	case ppc64Unavailable, ppc64Illegal:
-		return runtime.Event{Kind: runtime.EventUndefined, Addr: pc}
+		return machine.Event{Kind: machine.EventUndefined, Addr: pc}
 	case ppc64Trace:
-		return runtime.Event{Kind: runtime.EventStep, Addr: pc}
+		return machine.Event{Kind: machine.EventStep, Addr: pc}
 	case ppc64SystemCall:
-		return runtime.Event{Kind: runtime.EventSyscall, Addr: pc}
+		return machine.Event{Kind: machine.EventSyscall, Addr: pc}
 	}
-	return runtime.Event{Kind: runtime.EventException, Addr: pc, Number: uint64(number)}
+	return machine.Event{Kind: machine.EventException, Addr: pc, Number: uint64(number)}
 }
 
 func ppc64Step(c *CPU, on bool) error {

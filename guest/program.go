@@ -10,7 +10,7 @@ import (
 
 	"xol/arch"
 	"xol/image/isa"
-	"xol/runtime"
+	"xol/machine"
 )
 
 // Program is an ELF file in a machine's memory.
@@ -116,15 +116,15 @@ func (m *Machine) mapSegment(s *elf.Prog) error {
 	})
 }
 
-func permOfSegment(flags elf.ProgFlag) (p runtime.Perm) {
+func permOfSegment(flags elf.ProgFlag) (p machine.Perm) {
 	if flags&elf.PF_R != 0 {
-		p |= runtime.PermRead
+		p |= machine.PermRead
 	}
 	if flags&elf.PF_W != 0 {
-		p |= runtime.PermWrite
+		p |= machine.PermWrite
 	}
 	if flags&elf.PF_X != 0 {
-		p |= runtime.PermExec
+		p |= machine.PermExec
 	}
 	return p
 }
@@ -184,20 +184,20 @@ func (p *Program) Symbol(name string) (addr, size uint64, err error) {
 
 // Function returns the function of that name, through its descriptor where it
 // has one, or a *SymbolError.
-func (p *Program) Function(name string) (runtime.Function, error) {
+func (p *Program) Function(name string) (machine.Function, error) {
 	s, ok := p.symbols[name]
 	if !ok {
-		return runtime.Function{}, &SymbolError{name}
+		return machine.Function{}, &SymbolError{name}
 	}
 	if p.opd == 0 || s.Section != p.opd {
-		return runtime.Function{Entry: s.Value}, nil
+		return machine.Function{Entry: s.Value}, nil
 	}
 	var words [3]uint64
 	for i := range words {
 		var err error
 		if words[i], err = p.m.ReadWord(s.Value + uint64(8*i)); err != nil {
-			return runtime.Function{}, err
+			return machine.Function{}, err
 		}
 	}
-	return runtime.Function{Entry: words[0], TOC: words[1], Env: words[2]}, nil
+	return machine.Function{Entry: words[0], TOC: words[1], Env: words[2]}, nil
 }

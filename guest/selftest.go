@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"xol/runtime"
+	"xol/machine"
 )
 
 // testCode is code that shows what an ISA's engine must be able to do: store,
@@ -48,10 +48,10 @@ func (t *testCode) bytes(m *Machine, text string) ([]byte, error) {
 func (c *CPU) test() error {
 	m, before := c.m, c.m.File.NewState()
 	c.SaveCore(before)
-	if err := m.Map(testText, PageSize, runtime.PermRead|runtime.PermExec); err != nil {
+	if err := m.Map(testText, PageSize, machine.PermRead|machine.PermExec); err != nil {
 		return err
 	}
-	if err := m.Map(testData, PageSize, runtime.PermRead|runtime.PermWrite); err != nil {
+	if err := m.Map(testData, PageSize, machine.PermRead|machine.PermWrite); err != nil {
 		return err
 	}
 	for _, step := range []struct {
@@ -78,14 +78,14 @@ func (c *CPU) testOnce(called string, want uint64) error {
 		return err
 	}
 	const nowhere = testData + 2*PageSize
-	if err := c.Call(runtime.Function{Entry: testText}); err != nil {
+	if err := c.Call(machine.Function{Entry: testText}); err != nil {
 		return err
 	}
 	c.SetReg(t.value, testValue)
 	c.SetReg(t.data, testData)
 	c.SetReg(t.nowhere, nowhere)
 
-	if err := c.testRun(runtime.EventBreakpoint, testText+t.breakpoint); err != nil {
+	if err := c.testRun(machine.EventBreakpoint, testText+t.breakpoint); err != nil {
 		return err
 	}
 	stored, err := m.ReadWord(testData + 8)
@@ -99,14 +99,14 @@ func (c *CPU) testOnce(called string, want uint64) error {
 		return fmt.Errorf("a breakpoint at %#x has the program counter at %#x", testText+t.breakpoint, pc)
 	}
 	c.SetPC(testText + t.fault)
-	if err := c.testRun(runtime.EventFault, testText+t.fault); err != nil {
+	if err := c.testRun(machine.EventFault, testText+t.fault); err != nil {
 		return err
 	}
 	if v := c.Reg(t.value); v != want {
 		return fmt.Errorf("a load that faulted made %d of %d", v, want)
 	}
 	c.SetReg(t.nowhere, testData+8)
-	return c.testRun(runtime.EventReturned, ExitAddress)
+	return c.testRun(machine.EventReturned, ExitAddress)
 }
 
 func (c *CPU) loadTest(called string) error {
@@ -126,7 +126,7 @@ func (c *CPU) loadTest(called string) error {
 	return c.m.WriteWord(testData+16, testCalled)
 }
 
-func (c *CPU) testRun(k runtime.EventKind, addr uint64) error {
+func (c *CPU) testRun(k machine.EventKind, addr uint64) error {
 	ev, err := c.Run(100)
 	if err != nil {
 		return err

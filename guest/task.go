@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"slices"
 
-	"xol/runtime"
+	"xol/machine"
 )
 
-var _ runtime.TaskSwitcher = (*Machine)(nil)
+var _ machine.TaskSwitcher = (*Machine)(nil)
 
-// SwitchTask has a CPU go on with another task (see runtime.TaskSwitcher).
+// SwitchTask has a CPU go on with another task (see machine.TaskSwitcher).
 func (m *Machine) SwitchTask(cpu int, left any) any {
 	c := m.CPUs[cpu]
 	was := c.watch.unfinished
@@ -41,10 +41,10 @@ func (c *CPU) learnReservation(code string) error {
 	var contexts [][]byte
 	for _, addr := range addrs {
 		if addr != noReservation {
-			if err := c.Call(runtime.Function{Entry: testText}, addr); err != nil {
+			if err := c.Call(machine.Function{Entry: testText}, addr); err != nil {
 				return err
 			}
-			if err := c.testRun(runtime.EventReturned, ExitAddress); err != nil {
+			if err := c.testRun(machine.EventReturned, ExitAddress); err != nil {
 				return err
 			}
 		}

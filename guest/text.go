@@ -4,10 +4,7 @@ package guest
 
 import (
 	"bytes"
-
-	"xol/internal/unicorn"
 	"xol/machine"
-	"xol/runtime"
 )
 
 // text is where a page's code is fetched from, where that is not where its data
@@ -35,35 +32,35 @@ func (p *page) kept() bool { return p.coded || p.guards > 0 }
 
 // translateText translates an address for a CPU in a page that is executed, or
 // guarded. Stores to it and fetches from it have to ask in turn.
-func (m *Machine) translateText(c *CPU, p *page, va uint64, access unicorn.Access) (uint64, unicorn.Perm, bool) {
-	if access == unicorn.Fetch {
+func (m *Machine) translateText(c *CPU, p *page, va uint64, access machine.Access) (uint64, machine.Perm, bool) {
+	if access == machine.AccessFetch {
 		if !m.prepareText(c, p) {
 			return 0, 0, false
 		}
 		if p.text != nil {
-			return p.text.physical, unicorn.PermExec, true
+			return p.text.physical, machine.PermExec, true
 		}
-		return p.physical, enginePerms(p.perm), true
+		return p.physical, p.perm, true
 	}
 	perm := p.perm
-	if p.text != nil || p.perm&runtime.PermWrite != 0 || m.lethalIn(p) {
-		perm &^= runtime.PermExec
+	if p.text != nil || p.perm&machine.PermWrite != 0 || m.lethalIn(p) {
+		perm &^= machine.PermExec
 	}
 	if p.kept() && !c.storing.opens(va) {
-		perm &^= runtime.PermWrite
+		perm &^= machine.PermWrite
 	}
-	if perm&permOf[access] == 0 {
+	if perm&access.Perm() == 0 {
 		c.storing.denied = true
 		return 0, 0, false
 	}
-	p.loose = p.loose || perm&runtime.PermWrite != 0
-	return p.physical, enginePerms(perm), true
+	p.loose = p.loose || perm&machine.PermWrite != 0
+	return p.physical, perm, true
 }
 
 // prepareText readies a page for a fetch. Nothing of it can run safely where that
 // fails.
 func (m *Machine) prepareText(c *CPU, p *page) bool {
-	writable := p.perm&runtime.PermWrite != 0
+	writable := p.perm&machine.PermWrite != 0
 	if p.text == nil && (writable || m.lethalIn(p)) {
 		if m.split(p) != nil {
 			return false
@@ -146,7 +143,7 @@ func (m *Machine) update(p *page, offset, size uint64) {
 
 // changed has CPUs see that size bytes at addr, which are in page p, are others now.
 func (m *Machine) changed(p *page, addr, size uint64) error {
-	if p.perm&runtime.PermExec != 0 {
+	if p.perm&machine.PermExec != 0 {
 		if err := m.changedCode(p, addr, size); err != nil {
 			return err
 		}
@@ -162,7 +159,7 @@ func (m *Machine) changed(p *page, addr, size uint64) error {
 func (m *Machine) changedCode(p *page, addr, size uint64) error {
 	offset := addr & pageMask
 	switch {
-	case p.perm&runtime.PermWrite != 0 && !p.coded:
+	case p.perm&machine.PermWrite != 0 && !p.coded:
 		p.loose = true
 		return nil
 	case p.text != nil:
@@ -222,11 +219,11 @@ func (m *Machine) ReadText(dst []byte, addr uint64) error {
 	})
 }
 
-// OnStore has f called after every store to what is guarded (see runtime.Machine).
+// OnStore has f called after every store to what is guarded (see machine.Machine).
 func (m *Machine) OnStore(f func(changed machine.Range) error) { m.onStore = f }
 
 // Guard has stores to addresses shown to what OnStore has set, or no longer (see
-// runtime.Machine).
+// machine.Machine).
 func (m *Machine) Guard(data machine.Range, on bool) error {
 	if err := m.usable(); err != nil {
 		return err
@@ -240,7 +237,7 @@ func (m *Machine) Guard(data machine.Range, on bool) error {
 			p.guards = max(p.guards-1, 0) // it may be another page now
 		default:
 			p.guards++
-			flush = flush || p.guards == 1 && p.perm&runtime.PermWrite != 0
+			flush = flush || p.guards == 1 && p.perm&machine.PermWrite != 0
 		}
 		return nil
 	})
@@ -268,13 +265,13 @@ func (s *storing) opens(page uint64) bool {
 }
 
 // storesText carries out a store that was kept from a page, or lets it be made.
-func (c *CPU) storesText() (ev runtime.Event, done bool, err error) {
+func (c *CPU) storesText() (ev machine.Event, done bool, err error) {
 	addr := c.fault.page
 	p, s := c.m.memory.at(addr), &c.storing
 	if len(s.open) > 0 { // by the instruction that alone executes
 		c.openText(addr, p)
 		s.again = true
-		return runtime.Event{Kind: runtime.EventBudget, Addr: c.PC()}, true, nil
+		return machine.Event{Kind: machine.EventBudget, Addr: c.PC()}, true, nil
 	}
 	if pc := c.PC(); p.guards == 0 && pc&^pageMask != addr && (pc+maxInstruction)&^pageMask != addr {
 		return ev, false, c.m.giveUp(p, addr)
@@ -297,7 +294,7 @@ func (c *CPU) openText(addr uint64, p *page) {
 
 // storeAlone executes the instruction that stores by itself, and has all CPUs see
 // what it has changed.
-func (c *CPU) storeAlone(addr uint64, p *page) (ev runtime.Event, done bool, err error) {
+func (c *CPU) storeAlone(addr uint64, p *page) (ev machine.Event, done bool, err error) {
 	s := &c.storing
 	c.openText(addr, p)
 	for s.again = true; s.again && err == nil; {
@@ -314,7 +311,7 @@ func (c *CPU) storeAlone(addr uint64, p *page) (ev runtime.Event, done bool, err
 	for i := 0; i < len(open) && err == nil; i++ {
 		err = c.m.stored(open[i], before[i])
 	}
-	return ev, ev.Kind != runtime.EventBudget, err
+	return ev, ev.Kind != machine.EventBudget, err
 }
 
 // stored has CPUs see what in a page is not as it was before.
@@ -347,7 +344,7 @@ func (m *Machine) restored(physical, size uint64) error {
 }
 
 // one executes one instruction.
-func (c *CPU) one() (ev runtime.Event, err error) {
+func (c *CPU) one() (ev machine.Event, err error) {
 	if !c.m.opt.Exact && !c.watch.on {
 		if err := c.countHere(true); err != nil {
 			return ev, err

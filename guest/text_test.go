@@ -10,7 +10,6 @@ import (
 
 	"xol/arch"
 	"xol/machine"
-	"xol/runtime"
 )
 
 // Where the code of these tests is.
@@ -19,7 +18,7 @@ const (
 	spinAt       = textAt + 0x100
 	loaderAt     = textAt + 0x200
 	farAt        = textAt + 4*PageSize // of its own
-	writableText = runtime.PermRead | runtime.PermWrite | runtime.PermExec
+	writableText = machine.PermRead | machine.PermWrite | machine.PermExec
 )
 
 // rewritten is code of an ISA that is written while it runs. Words are in the order
@@ -103,7 +102,7 @@ func (l *lab) put(addr uint64, text string) {
 // call has a CPU call the function at addr.
 func (l *lab) call(cpu int, addr uint64, args ...uint64) uint64 {
 	l.t.Helper()
-	v, err := l.CPUs[cpu].CallAndRun(10_000, runtime.Function{Entry: addr}, args...)
+	v, err := l.CPUs[cpu].CallAndRun(10_000, machine.Function{Entry: addr}, args...)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -189,7 +188,7 @@ func TestStoresToCodeThatRuns(t *testing.T) {
 	eachLab(t, func(t *testing.T, l *lab) {
 		l.put(farAt, l.store)
 		for _, way := range []string{"CPU", "host"} {
-			if err := l.CPUs[1].Call(runtime.Function{Entry: spinAt}); err != nil {
+			if err := l.CPUs[1].Call(machine.Function{Entry: spinAt}); err != nil {
 				t.Fatal(err)
 			}
 			if cpu, ev, err := l.Run(1000); cpu >= 0 || err != nil {
@@ -197,7 +196,7 @@ func TestStoresToCodeThatRuns(t *testing.T) {
 			}
 			var err error
 			if way == "CPU" {
-				err = l.CPUs[0].Call(runtime.Function{Entry: farAt}, spinAt+l.offset, uint64(l.word(2)))
+				err = l.CPUs[0].Call(machine.Function{Entry: farAt}, spinAt+l.offset, uint64(l.word(2)))
 			} else {
 				err = l.Write(spinAt+l.offset, l.appendWord(nil, l.word(2)))
 			}
@@ -205,7 +204,7 @@ func TestStoresToCodeThatRuns(t *testing.T) {
 				t.Fatal(err)
 			}
 			for l.CPUs[0].Running() || l.CPUs[1].Running() {
-				if cpu, ev, err := l.Run(1000); cpu < 0 || ev.Kind != runtime.EventReturned || err != nil {
+				if cpu, ev, err := l.Run(1000); cpu < 0 || ev.Kind != machine.EventReturned || err != nil {
 					t.Fatalf("written by the %s: CPU %d: %v, %v", way, cpu, ev.Kind, err)
 				}
 			}
@@ -257,10 +256,10 @@ func TestStoredCodeIsChecked(t *testing.T) {
 		for _, cpu := range []int{0, 1} {
 			l.call(cpu, farAt, at, uint64(word))
 			for _, c := range l.CPUs {
-				if err := c.Call(runtime.Function{Entry: at}); err != nil {
+				if err := c.Call(machine.Function{Entry: at}); err != nil {
 					t.Fatal(err)
 				}
-				if ev, err := c.Run(100); err != nil || ev.Kind != runtime.EventRefused || ev.Addr != at {
+				if ev, err := c.Run(100); err != nil || ev.Kind != machine.EventRefused || ev.Addr != at {
 					t.Errorf("CPU %d: %v at %#x, %v", c.Index, ev.Kind, ev.Addr, err)
 				}
 				c.SetRunning(false)
@@ -329,11 +328,11 @@ func TestProtectedCode(t *testing.T) {
 	eachLab(t, func(t *testing.T, l *lab) {
 		l.put(farAt, l.store)
 		for n := uint32(2); n < 6; n++ {
-			if err := l.Protect(textAt, PageSize, runtime.PermRead|runtime.PermWrite); err != nil {
+			if err := l.Protect(textAt, PageSize, machine.PermRead|machine.PermWrite); err != nil {
 				t.Fatal(err)
 			}
 			l.call(int(n)%2, farAt, textAt+l.offset, uint64(l.word(n)))
-			if err := l.Protect(textAt, PageSize, runtime.PermRead|runtime.PermExec); err != nil {
+			if err := l.Protect(textAt, PageSize, machine.PermRead|machine.PermExec); err != nil {
 				t.Fatal(err)
 			}
 			l.gives("executable again", textAt, uint64(n))

@@ -9,7 +9,6 @@ import (
 
 	"xol/internal/unicorn"
 	"xol/machine"
-	"xol/runtime"
 )
 
 // watch is what stands in for the debug registers of a CPU, which the engine does
@@ -27,7 +26,7 @@ type watch struct {
 	denied bool // the last fault is no fault of the program
 	open   bool // the pages are not kept from the engine at the moment
 	unfinished
-	hits  []runtime.Watched
+	hits  []machine.Watched
 	saved []byte // the engine's context before an instruction
 }
 
@@ -35,11 +34,11 @@ type watch struct {
 type unfinished struct {
 	passed uint64
 	pass   bool           // the instruction at passed has been reported
-	behind *runtime.Event // what the reported instruction has caused besides, at passed
+	behind *machine.Event // what the reported instruction has caused besides, at passed
 	called bool           // a function is called meanwhile
 }
 
-var _ runtime.Watcher = (*Machine)(nil)
+var _ machine.Watcher = (*Machine)(nil)
 
 // Watch has a CPU report accesses to the watched data, in place of what it
 // watched before.
@@ -76,7 +75,7 @@ func (c *CPU) observe(on bool) error {
 		return err
 	}
 	for at, p := range c.m.memory.pages {
-		if p.perm&runtime.PermExec == 0 {
+		if p.perm&machine.PermExec == 0 {
 			continue
 		}
 		if err := c.engine.RemoveCache(at, at+PageSize); err != nil {
@@ -87,32 +86,32 @@ func (c *CPU) observe(on bool) error {
 }
 
 // Watched returns what the last EventWatch of a CPU is about.
-func (m *Machine) Watched(cpu int) []runtime.Watched { return m.CPUs[cpu].watch.hits }
+func (m *Machine) Watched(cpu int) []machine.Watched { return m.CPUs[cpu].watch.hits }
 
-var watchKinds = [...]machine.WatchKind{unicorn.Read: machine.WatchRead, unicorn.Write: machine.WatchWrite, unicorn.Fetch: 0}
+var watchKinds = [...]machine.WatchKind{machine.AccessRead: machine.WatchRead, machine.AccessWrite: machine.WatchWrite, machine.AccessFetch: 0}
 
 // keep takes from the permissions of a page those that would hide watched
 // accesses. ok is false where the engine must not have the page for access a.
-func (w *watch) keep(va uint64, a unicorn.Access, perm unicorn.Perm) (left unicorn.Perm, ok bool) {
+func (w *watch) keep(va uint64, a machine.Access, perm machine.Perm) (left machine.Perm, ok bool) {
 	kinds := w.pages[va]
 	if w.open || kinds == 0 {
 		return perm, true
 	}
 	if kinds&machine.WatchRead != 0 {
-		perm &^= unicorn.PermRead
+		perm &^= machine.PermRead
 	}
 	if kinds&machine.WatchWrite != 0 {
-		perm &^= unicorn.PermWrite
+		perm &^= machine.PermWrite
 	}
 	w.denied = kinds&watchKinds[a] != 0
 	return perm, !w.denied
 }
 
 // alone executes one instruction with the watched pages open.
-func (c *CPU) alone() (runtime.Event, error) {
+func (c *CPU) alone() (machine.Event, error) {
 	c.watch.open = true
 	err := c.engine.FlushTLB()
-	var ev runtime.Event
+	var ev machine.Event
 	if err == nil {
 		_, ev, err = c.run(1)
 	}
@@ -122,7 +121,7 @@ func (c *CPU) alone() (runtime.Event, error) {
 
 // watched executes the instruction that was kept from a page, and says whether
 // it accesses what is watched.
-func (c *CPU) watched() (ev runtime.Event, done bool, err error) {
+func (c *CPU) watched() (ev machine.Event, done bool, err error) {
 	w := &c.watch
 	pc, running, before, heads := c.PC(), c.running, c.m.contents(w.list), c.heads()
 	var state machine.State
@@ -145,19 +144,19 @@ func (c *CPU) watched() (ev runtime.Event, done bool, err error) {
 		return ev, true, err
 	}
 	accesses = c.divide(accesses, heads)
-	completed := ev.Kind == runtime.EventBudget || ev.Kind == runtime.EventStep || ev.Kind == runtime.EventReturned
+	completed := ev.Kind == machine.EventBudget || ev.Kind == machine.EventStep || ev.Kind == machine.EventReturned
 	if !completed || !w.find(c.m, accesses, before) {
-		return ev, ev.Kind != runtime.EventBudget, nil
+		return ev, ev.Kind != machine.EventBudget, nil
 	}
 	if w.unit.After {
-		if ev.Kind != runtime.EventBudget {
+		if ev.Kind != machine.EventBudget {
 			behind := ev
 			w.behind, w.passed, c.running = &behind, c.PC(), running
 		}
-		return runtime.Event{Kind: runtime.EventWatch, Addr: c.PC()}, true, nil
+		return machine.Event{Kind: machine.EventWatch, Addr: c.PC()}, true, nil
 	}
 	w.passed, w.pass, c.running = pc, true, running
-	return runtime.Event{Kind: runtime.EventWatch, Addr: pc}, true, c.undo(accesses, state)
+	return machine.Event{Kind: machine.EventWatch, Addr: pc}, true, c.undo(accesses, state)
 }
 
 // undo takes back what an instruction did.
@@ -193,7 +192,7 @@ func (w *watch) find(m *Machine, accesses []unicorn.MemoryAccess, before []uint6
 		}
 		physical := one
 		physical.Addr = p.physical + one.Addr&pageMask
-		hit := runtime.Watched{Index: i}
+		hit := machine.Watched{Index: i}
 		for _, a := range accesses {
 			kind := machine.WatchRead << a.Write
 			if one.Kind&kind == 0 || !physical.Holds(a.Addr, int(a.Size)) {
@@ -228,7 +227,7 @@ func (w *watch) reports(m *Machine, addr uint64, size int, kind machine.WatchKin
 			continue
 		}
 		old := m.number(one)
-		w.hits = append(w.hits, runtime.Watched{Index: i, Kind: kind, Addr: addr, Size: size, Old: old, New: m.replaced(one, addr, src)})
+		w.hits = append(w.hits, machine.Watched{Index: i, Kind: kind, Addr: addr, Size: size, Old: old, New: m.replaced(one, addr, src)})
 	}
 	return len(w.hits) > 0
 }
@@ -283,12 +282,12 @@ func (c *CPU) reported() bool {
 
 // watchFirst does what the last EventWatch has left to do. left is false where
 // that is an event.
-func (c *CPU) watchFirst() (ev runtime.Event, left bool, err error) {
+func (c *CPU) watchFirst() (ev machine.Event, left bool, err error) {
 	w := &c.watch
 	w.called = false
 	if w.behind != nil {
 		ev, w.behind = *w.behind, nil
-		c.running = c.running && ev.Kind != runtime.EventReturned
+		c.running = c.running && ev.Kind != machine.EventReturned
 		return ev, false, nil
 	}
 	pass := w.pass && w.passed == c.PC()
@@ -297,5 +296,5 @@ func (c *CPU) watchFirst() (ev runtime.Event, left bool, err error) {
 		return ev, true, nil
 	}
 	ev, err = c.alone()
-	return ev, err == nil && ev.Kind == runtime.EventBudget, err
+	return ev, err == nil && ev.Kind == machine.EventBudget, err
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"xol/machine"
-	"xol/runtime"
 )
 
 // TestWatchAndBack has a function load a word that is watched at times: whether the
@@ -20,7 +19,7 @@ func TestWatchAndBack(t *testing.T) {
 			t.Run(fmt.Sprintf("%s exact=%t", i.name, exact), func(t *testing.T) {
 				m := open(t, Options{Exact: exact}, i.name)
 				put(t, m, textAddr, i.load+i.load+i.ret)
-				if err := m.Map(data, PageSize, runtime.PermRead|runtime.PermWrite); err != nil {
+				if err := m.Map(data, PageSize, machine.PermRead|machine.PermWrite); err != nil {
 					t.Fatal(err)
 				}
 				for round := range 6 {
@@ -51,9 +50,9 @@ func loads(t *testing.T, m *Machine, data uint64) (reported int) {
 		switch {
 		case err != nil:
 			t.Fatal(err)
-		case ev.Kind == runtime.EventReturned:
+		case ev.Kind == machine.EventReturned:
 			return reported
-		case ev.Kind != runtime.EventWatch:
+		case ev.Kind != machine.EventWatch:
 			t.Fatal(m.Unexpected(ev))
 		}
 		if hit := m.Watched(0); len(hit) != 1 || hit[0].Addr != data || hit[0].Kind != machine.WatchRead {
@@ -79,7 +78,7 @@ func TestWatchAcrossPages(t *testing.T) {
 				}
 				put(t, m, textAddr, code+i.ret)
 				for _, at := range []uint64{first, first + 16*PageSize, first + PageSize} {
-					if err := m.Map(at, PageSize, runtime.PermRead|runtime.PermWrite); err != nil {
+					if err := m.Map(at, PageSize, machine.PermRead|machine.PermWrite); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -107,7 +106,7 @@ func accessAt(t *testing.T, m *Machine, addr uint64, w machine.Watch) (reported 
 	}
 	c := m.CPUs[0]
 	sp := c.Reg(m.File.SP)
-	if err := c.Call(runtime.Function{Entry: textAddr}, addr); err != nil {
+	if err := c.Call(machine.Function{Entry: textAddr}, addr); err != nil {
 		t.Fatal(err)
 	}
 	for {
@@ -115,10 +114,10 @@ func accessAt(t *testing.T, m *Machine, addr uint64, w machine.Watch) (reported 
 		switch {
 		case err != nil:
 			t.Fatal(err)
-		case ev.Kind == runtime.EventReturned:
+		case ev.Kind == machine.EventReturned:
 			c.SetReg(m.File.SP, sp)
 			return reported
-		case ev.Kind != runtime.EventWatch || reported:
+		case ev.Kind != machine.EventWatch || reported:
 			t.Fatal(m.Unexpected(ev))
 		}
 		reported = true

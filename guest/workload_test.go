@@ -10,7 +10,7 @@ import (
 
 	"xol/arch"
 	"xol/internal/workload"
-	"xol/runtime"
+	"xol/machine"
 )
 
 const bufferAddr = 0x6000_0000
@@ -28,7 +28,7 @@ func load(t *testing.T, opt Options, isa, level string) (*Machine, *Program) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Map(bufferAddr, uint64(len(m.CPUs))*workload.Size, runtime.PermRead|runtime.PermWrite); err != nil {
+	if err := m.Map(bufferAddr, uint64(len(m.CPUs))*workload.Size, machine.PermRead|machine.PermWrite); err != nil {
 		t.Fatal(err)
 	}
 	return m, p

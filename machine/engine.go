@@ -20,38 +20,6 @@ type Range struct{ Lo, Hi uint64 }
 // Holds reports whether the range holds addr.
 func (r Range) Holds(addr uint64) bool { return addr-r.Lo < r.Hi-r.Lo }
 
-// Event is how a run ended.
-type Event struct {
-	Kind EventKind
-	// Number is the engine's number of a trap; Addr the address that could
-	// not be accessed.
-	Number uint64
-	Addr   uint64
-}
-
-// EventKind is a kind of Event.
-type EventKind uint8
-
-// The kinds.
-const (
-	EventLeft    EventKind = iota // the program counter left the range
-	EventTrap                     // an exception: a breakpoint, a division by zero …
-	EventFault                    // memory that cannot be accessed
-	EventSyscall                  // a system call, not carried out
-	EventInvalid                  // the engine does not know the instruction
-	EventSteps                    // too many instructions
-)
-
-var eventNames = [...]string{"left", "trap", "fault", "syscall", "invalid instruction", "still running"}
-
-// String returns the kind in words.
-func (k EventKind) String() string {
-	if int(k) < len(eventNames) {
-		return eventNames[k]
-	}
-	return "invalid"
-}
-
 // Write is an aligned 8-byte word of memory that a run changed.
 type Write struct {
 	Addr uint64

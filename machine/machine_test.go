@@ -17,3 +17,11 @@ func TestFileLaysRegistersOut(t *testing.T) {
 		t.Errorf("% x", s)
 	}
 }
+
+func TestAccessNeedsItsPermission(t *testing.T) {
+	for a, want := range map[Access]Perm{AccessRead: PermRead, AccessWrite: PermWrite, AccessFetch: PermExec} {
+		if a.Perm() != want {
+			t.Errorf("%v needs %v, want %v", a, a.Perm(), want)
+		}
+	}
+}

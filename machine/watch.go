@@ -39,3 +39,14 @@ type WatchUnit struct {
 	// After says that an access is reported when it has been made; else before.
 	After bool
 }
+
+// Watched is an access to watched data.
+type Watched struct {
+	Index int // in the list that is watched
+	Kind  WatchKind
+	Addr  uint64 // of the access
+	Size  int    // of the access, in bytes
+	// Old and New are the watched data before and behind the instruction, as a
+	// number; 0 where they are longer than 8 bytes.
+	Old, New uint64
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 
+	"xol/machine"
 	"xol/runtime"
 )
 
@@ -61,8 +62,8 @@ func faultHandled(l *lab) {
 		PreHandler: func(*runtime.Context) bool { handlers++; return false },
 		FaultHandler: func(c *runtime.Context, f *runtime.Fault) bool {
 			faults++
-			equal(l, "the fault", *f, runtime.Fault{Addr: s.addr, Page: scratch, Access: runtime.AccessRead})
-			l.must(l.m.Protect(scratch, 1, runtime.PermRead|runtime.PermWrite))
+			equal(l, "the fault", *f, runtime.Fault{Addr: s.addr, Page: scratch, Access: machine.AccessRead})
+			l.must(l.m.Protect(scratch, 1, machine.PermRead|machine.PermWrite))
 			return true
 		},
 	})
@@ -138,7 +139,7 @@ func faultFixed(l *lab) {
 	s := l.at("fixed", "load")
 	var faults []bool
 	p := &runtime.Probe{FaultHandler: func(_ *runtime.Context, f *runtime.Fault) bool {
-		faults = append(faults, *f == runtime.Fault{Addr: s.addr, Page: nowhere, Access: runtime.AccessRead})
+		faults = append(faults, *f == runtime.Fault{Addr: s.addr, Page: nowhere, Access: machine.AccessRead})
 		return false
 	}}
 	l.register(s, p)
@@ -190,7 +191,7 @@ func faultSurfaces(l *lab) {
 	s, word, want := l.loading()
 	l.register(s, &runtime.Probe{})
 	l.setWord(scratch+8, word)
-	fault := runtime.Fault{Addr: s.addr, Page: nowhere, Access: runtime.AccessRead}
+	fault := runtime.Fault{Addr: s.addr, Page: nowhere, Access: machine.AccessRead}
 	l.faultOf(fault, s.function, nowhere)
 	l.states(l.oneLoad(first))
 	l.ready(s.function, scratch)
@@ -212,11 +213,11 @@ func faultPCRelative(l *lab) {
 	args := []uint64{argument, value}
 	l.register(s, &runtime.Probe{})
 	page := value &^ (4096 - 1)
-	fault := runtime.Fault{Addr: s.addr, Page: page, Access: runtime.AccessRead}
+	fault := runtime.Fault{Addr: s.addr, Page: page, Access: machine.AccessRead}
 	for i := range 3 {
 		l.must(l.m.Protect(page, 1, 0))
 		l.faultOf(fault, "variable", args...)
-		l.must(l.m.Protect(page, 1, runtime.PermRead|runtime.PermWrite))
+		l.must(l.m.Protect(page, 1, machine.PermRead|machine.PermWrite))
 		if i == 0 {
 			l.states(l.hit("variable", first))
 		} else {
@@ -245,7 +246,7 @@ func faultBehind(l *lab) {
 			l.fail("late: %v, want a fault", err)
 			return
 		}
-		equal(l, "the fault", fault.Fault, runtime.Fault{Addr: load, Page: nowhere, Access: runtime.AccessRead})
+		equal(l, "the fault", fault.Fault, runtime.Fault{Addr: load, Page: nowhere, Access: machine.AccessRead})
 		equal(l, "the program counter", l.pc(), load)
 		equal(l, "argument 0", l.argument(0), nowhere)
 		equal(l, "argument 1", l.argument(1), 6)
@@ -266,8 +267,8 @@ func faultElsewhere(l *lab) {
 	asked := 0
 	l.register(s, &runtime.Probe{FaultHandler: func(*runtime.Context, *runtime.Fault) bool { asked++; return false }})
 	l.ready(s.function, 1, 2)
-	l.faultOf(runtime.Fault{Addr: l.at("load", "load").addr, Page: nowhere, Access: runtime.AccessRead}, "load", nowhere)
-	l.faultOf(runtime.Fault{Addr: l.at("store", "store").addr, Page: nowhere, Access: runtime.AccessWrite}, "store", nowhere, 1)
+	l.faultOf(runtime.Fault{Addr: l.at("load", "load").addr, Page: nowhere, Access: machine.AccessRead}, "load", nowhere)
+	l.faultOf(runtime.Fault{Addr: l.at("store", "store").addr, Page: nowhere, Access: machine.AccessWrite}, "store", nowhere, 1)
 	l.states()
 	l.computes()
 	l.states(l.one(plain), l.one(plain))
@@ -281,7 +282,7 @@ func faultInHandler(l *lab) {
 	ask := func(name string) func(*runtime.Context, *runtime.Fault) bool {
 		return func(_ *runtime.Context, f *runtime.Fault) bool {
 			asked += name
-			equal(l, "the fault", *f, runtime.Fault{Addr: s.addr, Page: nowhere, Access: runtime.AccessRead, InHandler: true})
+			equal(l, "the fault", *f, runtime.Fault{Addr: s.addr, Page: nowhere, Access: machine.AccessRead, InHandler: true})
 			return false
 		}
 	}
@@ -311,14 +312,14 @@ func faultInHandlerHandled(l *lab) {
 		},
 		FaultHandler: func(c *runtime.Context, f *runtime.Fault) bool {
 			faults++
-			equal(l, "the access", f.Access, runtime.AccessWrite)
-			l.must(l.m.Protect(scratch, 1, runtime.PermRead|runtime.PermWrite))
+			equal(l, "the access", f.Access, machine.AccessWrite)
+			l.must(l.m.Protect(scratch, 1, machine.PermRead|machine.PermWrite))
 			return true
 		},
 	})
 	l.ready(s.function, 1, 2)
 	equal(l, "faults", faults, 0)
-	l.must(l.m.Protect(scratch, 1, runtime.PermRead))
+	l.must(l.m.Protect(scratch, 1, machine.PermRead))
 	l.computes()
 	l.states(l.one(plain), l.one(plain))
 	equal(l, "faults", faults, 1)
@@ -349,7 +350,7 @@ func faultInCall(l *lab) {
 			case !errors.As(err, &fault):
 				l.fail("Call: %v, want a fault", err)
 			default:
-				equal(l, "the fault", fault.Fault, runtime.Fault{Addr: load.addr, Page: scratch, Access: runtime.AccessRead, InHandler: true})
+				equal(l, "the fault", fault.Fault, runtime.Fault{Addr: load.addr, Page: scratch, Access: machine.AccessRead, InHandler: true})
 			}
 			return false
 		},
@@ -357,7 +358,7 @@ func faultInCall(l *lab) {
 			asked++
 			equal(l, "the fault is in a handler", f.InHandler, true)
 			if handle && f.Page == scratch {
-				l.must(l.m.Protect(scratch, 1, runtime.PermRead|runtime.PermWrite))
+				l.must(l.m.Protect(scratch, 1, machine.PermRead|machine.PermWrite))
 				return true
 			}
 			return false

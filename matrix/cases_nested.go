@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"xol/machine"
 	"xol/runtime"
 )
 
@@ -261,7 +262,7 @@ func foreignNotified(l *lab) {
 	trap, behind := l.at("trap", "trap"), l.at("trap", "behind")
 	var asked string
 	notify := func(name string, handles bool) {
-		l.r.Notify(func(cpu int, regs runtime.CPU, ev runtime.Event) bool {
+		l.r.Notify(func(cpu int, regs machine.CPU, ev machine.Event) bool {
 			asked += name
 			equal(l, "the breakpoint", ev.Addr, trap.addr)
 			equal(l, "the CPU", cpu, 0)
@@ -294,7 +295,7 @@ func foreignDefault(l *lab) {
 		l.fail("trap: %v, want a *runtime.StopError", err)
 		return
 	}
-	equal(l, "the event", stop.Event.Kind, runtime.EventBreakpoint)
+	equal(l, "the event", stop.Event.Kind, machine.EventBreakpoint)
 	equal(l, "its address", stop.Event.Addr, l.at("trap", "trap").addr)
 	l.states()
 	l.computes()

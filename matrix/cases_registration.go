@@ -178,7 +178,7 @@ func refusedOwnArea(l *lab) {
 	for _, a := range areas {
 		l.refused("a slot", l.r.Register(&runtime.Probe{Addr: a.Lo}), "runtime/own-area", classify.EINVAL)
 		l.refused("the end of the slots", l.r.Register(&runtime.Probe{Addr: a.Hi - 4}), "runtime/own-area", classify.EINVAL)
-		equal(l, "writable slots", l.m.Perm(a.Lo)&runtime.PermWrite, 0)
+		equal(l, "writable slots", l.m.Perm(a.Lo)&machine.PermWrite, 0)
 	}
 	l.computes()
 	l.states(l.one(plain), l.one(plain))

@@ -82,7 +82,7 @@ func openLab(ctx context.Context, c *lifeCase, target string, mode Mode) (l *lab
 	if l.program, err = l.m.Load(bytes.NewReader(file)); err != nil {
 		return l, err
 	}
-	if err = l.m.Map(scratch, guest.PageSize, runtime.PermRead|runtime.PermWrite); err != nil {
+	if err = l.m.Map(scratch, guest.PageSize, machine.PermRead|machine.PermWrite); err != nil {
 		return l, err
 	}
 	opt := mode.options()
@@ -186,7 +186,7 @@ func (l *lab) accumulator(a, b uint64) (name string, before uint64) {
 }
 
 // function returns a function of the program.
-func (l *lab) function(name string) runtime.Function {
+func (l *lab) function(name string) machine.Function {
 	f, err := l.program.Function(name)
 	l.must(err)
 	return f

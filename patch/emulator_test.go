@@ -152,10 +152,10 @@ func (k *checker) runOriginal() error {
 // differ says what is not as in the original; nil where all is. Below the
 // stack pointer buffers and slots may write.
 func (k *checker) differ(got, want outcome) error {
-	if got.event == machine.EventSteps {
+	if got.event == machine.EventBudget {
 		got.event = machine.EventLeft
 	}
-	if want.event == machine.EventSteps {
+	if want.event == machine.EventBudget {
 		want.event = machine.EventLeft
 	}
 	if got.event != want.event {
@@ -301,9 +301,9 @@ func (k *checker) checkStep(m moment, addr uint64) error {
 	buffer := machine.Range{Lo: bufferAt, Hi: callbackAt + uint64(len(k.callback))}
 	want := k.ends[addr]
 	switch {
-	case o.event == machine.EventTrap && addr == home && m.hits == patch.HitSlot:
+	case o.event == machine.EventException && addr == home && m.hits == patch.HitSlot:
 		o, err = k.run(start, slotAt, slot, 100)
-	case o.event == machine.EventTrap && addr == home:
+	case o.event == machine.EventException && addr == home:
 		want = k.whole
 		o, err = k.run(start, bufferAt+uint64(k.plan.Parts.Moved), buffer, 1000)
 	case k.pc(o) == bufferAt:

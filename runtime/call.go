@@ -3,13 +3,15 @@ package runtime
 import (
 	"context"
 	"errors"
+
+	"xol/machine"
 )
 
 // mayStart returns why the machine cannot be run now.
 func (r *Runtime) mayStart() error {
 	switch {
 	case r.closed:
-		return ErrClosed
+		return machine.ErrClosed
 	case r.handling != noCPU:
 		return ErrInHandler
 	}
@@ -36,7 +38,7 @@ func (r *Runtime) mayChange(cpu int) error {
 // Start has a CPU call f; Run carries it out. The stack pointer is what it was
 // when f has returned. What the CPU was started with before, and has not returned,
 // is given up. A handler may start another CPU than its own.
-func (r *Runtime) Start(cpu int, f Function, args ...uint64) error {
+func (r *Runtime) Start(cpu int, f machine.Function, args ...uint64) error {
 	if err := r.mayChange(cpu); err != nil {
 		return err
 	}
@@ -111,7 +113,7 @@ func (r *Runtime) Result(cpu int) uint64 {
 // Call calls f on a CPU, with all that happens to it, while the others wait,
 // and returns the result. Its errors are those of Run. Where its context ends, the
 // call is given up; after an event that Call has no answer to, Run goes on with it.
-func (r *Runtime) Call(ctx context.Context, cpu int, f Function, args ...uint64) (uint64, error) {
+func (r *Runtime) Call(ctx context.Context, cpu int, f machine.Function, args ...uint64) (uint64, error) {
 	const budget = 1 << 40
 	if err := r.mayUse(cpu); err != nil {
 		return 0, err
@@ -190,5 +192,5 @@ func (r *Runtime) closing() {
 	for _, p := range r.watches.probes {
 		p.enabled, p.active = false, false
 	}
-	r.closed, r.failed, r.failing = true, ErrClosed, noCPU
+	r.closed, r.failed, r.failing = true, machine.ErrClosed, noCPU
 }

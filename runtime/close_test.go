@@ -13,6 +13,7 @@ import (
 	"xol/arch"
 	"xol/guest"
 	"xol/image"
+	"xol/machine"
 	"xol/runtime"
 )
 
@@ -67,7 +68,7 @@ func cycle(t *testing.T, isa string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Map(bufferAddr, guest.PageSize, runtime.PermRead|runtime.PermWrite); err != nil {
+	if err := m.Map(bufferAddr, guest.PageSize, machine.PermRead|machine.PermWrite); err != nil {
 		t.Fatal(err)
 	}
 	r, err := runtime.New(m, i, runtime.Options{})

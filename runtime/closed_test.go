@@ -70,13 +70,13 @@ func TestAfterClose(t *testing.T) {
 			"EnableWatch": p.EnableWatch(watch), "DisableWatch": p.DisableWatch(watch),
 			"Read": p.m.Read(make([]byte, 1), bufferAddr), "Write": p.m.Write(bufferAddr, []byte{1}), "ReadWord": errWord,
 			"Patch": p.m.Patch(f.Entry, []byte{1}), "Guard": p.m.Guard(machine.Range{Lo: bufferAddr, Hi: bufferAddr + 1}, true), "ReadText": errText,
-			"WriteWord": p.m.WriteWord(bufferAddr, 1), "Map": p.m.Map(0x1000, 1, runtime.PermRead), "Unmap": p.m.Unmap(bufferAddr, 1),
-			"Protect": p.m.Protect(bufferAddr, 1, runtime.PermRead), "OnCall": p.m.OnCall(machine.Range{}, nil),
+			"WriteWord": p.m.WriteWord(bufferAddr, 1), "Map": p.m.Map(0x1000, 1, machine.PermRead), "Unmap": p.m.Unmap(bufferAddr, 1),
+			"Protect": p.m.Protect(bufferAddr, 1, machine.PermRead), "OnCall": p.m.OnCall(machine.Range{}, nil),
 			"OnClose": p.m.OnClose(nil), "Watch": p.m.Watch(0, nil), "Copy": errCopy, "the machine's Run": errTurns,
 			"the CPU's Run": errRun, "the CPU's Call": c.Call(f), "CallAndRun": errCallAndRun, "SingleStep": c.SingleStep(true),
 			"the CPU's GiveUp": c.GiveUp(), "HookCode": c.HookCode([]uint64{f.Entry}, 0, nil),
 		} {
-			if !errors.Is(err, runtime.ErrClosed) {
+			if !errors.Is(err, machine.ErrClosed) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
@@ -95,7 +95,7 @@ func TestOtherRuntimeAfterClose(t *testing.T) {
 	if err := errors.Join(first.Register(p), first.m.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.Unregister(p); !errors.Is(err, runtime.ErrClosed) {
+	if err := first.Unregister(p); !errors.Is(err, machine.ErrClosed) {
 		t.Fatal(err)
 	}
 	if err := second.Register(p); err != nil {
@@ -128,7 +128,7 @@ func TestClosingInHandlers(t *testing.T) {
 		},
 		"fault, in a call": func(p *program, f closer) error {
 			return p.Register(&runtime.Probe{Symbol: "bottom", PreHandler: func(c *runtime.Context) bool {
-				c.Call(runtime.Function{Entry: 0x10})
+				c.Call(machine.Function{Entry: 0x10})
 				return false
 			}, FaultHandler: func(c *runtime.Context, _ *runtime.Fault) bool { f(c); return false }})
 		},
@@ -144,7 +144,7 @@ func TestClosingInHandlers(t *testing.T) {
 					}
 					closed = true
 					same(t, "closing", errors.Join(p.m.Close(), p.m.Close()), nil)
-					if _, err := c.Call(f, 1); !errors.Is(err, runtime.ErrClosed) {
+					if _, err := c.Call(f, 1); !errors.Is(err, machine.ErrClosed) {
 						t.Errorf("a call after closing: %v", err)
 					}
 					if err := c.Read(make([]byte, 1), bufferAddr); err == nil {
@@ -160,11 +160,11 @@ func TestClosingInHandlers(t *testing.T) {
 					p.settled(t)
 				}
 				closes = true
-				if _, err := p.Call(t.Context(), 0, f, 2); !errors.Is(err, runtime.ErrClosed) {
+				if _, err := p.Call(t.Context(), 0, f, 2); !errors.Is(err, machine.ErrClosed) {
 					t.Errorf("Call returned %v", err)
 				}
 				same(t, "closed", closed, true)
-				if err := p.Run(t.Context(), 10); !errors.Is(err, runtime.ErrClosed) {
+				if err := p.Run(t.Context(), 10); !errors.Is(err, machine.ErrClosed) {
 					t.Errorf("Run returned %v", err)
 				}
 			})
@@ -180,7 +180,7 @@ func TestClosingWhileTracing(t *testing.T) {
 			p.m.Close()
 		}
 	}}, runtime.Options{})
-	if _, err := p.Call(t.Context(), 0, p.function(t, "descend"), 3); !errors.Is(err, runtime.ErrClosed) {
+	if _, err := p.Call(t.Context(), 0, p.function(t, "descend"), 3); !errors.Is(err, machine.ErrClosed) {
 		t.Errorf("Call returned %v", err)
 	}
 }

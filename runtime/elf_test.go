@@ -14,6 +14,7 @@ import (
 	"xol/arch"
 	"xol/guest"
 	"xol/image"
+	"xol/machine"
 	"xol/runtime"
 )
 
@@ -154,7 +155,7 @@ func (p *snippets) call(cpu int, name string, args ...uint64) uint64 {
 	p.t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), callTime)
 	defer stop()
-	v, err := p.Call(ctx, cpu, runtime.Function{Entry: p.at[name]}, args...)
+	v, err := p.Call(ctx, cpu, machine.Function{Entry: p.at[name]}, args...)
 	if err != nil {
 		p.t.Fatalf("%s: %v", name, err)
 	}

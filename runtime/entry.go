@@ -133,7 +133,7 @@ func (r *Runtime) entrySite(s *site) *patch.Site {
 	stub := s.image.entries.stub
 	return &patch.Site{
 		Addr: s.addr, Original: s.original, Kernel: r.opt.Kernel,
-		Detour: Range{Lo: stub.addr, Hi: stub.addr + uint64(stub.size)},
+		Detour: machine.Range{Lo: stub.addr, Hi: stub.addr + uint64(stub.size)},
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"xol/guest"
 	"xol/image"
 	"xol/internal/workload"
+	"xol/machine"
 	"xol/runtime"
 )
 
@@ -60,7 +61,7 @@ func arrivals(t *testing.T, isa, path string, seed uint64) (list []arrival) {
 		if err := c.Call(f, call.Args...); err != nil {
 			t.Fatal(err)
 		}
-		for ev := (runtime.Event{}); ev.Kind == runtime.EventBudget; {
+		for ev := (machine.Event{}); ev.Kind == machine.EventBudget; {
 			if _, found := slices.BinarySearch(sites, c.PC()); found {
 				a := arrival{site: c.PC(), sp: c.Reg(p.m.File.SP)}
 				for i := range a.args {

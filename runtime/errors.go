@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"xol/classify"
+	"xol/machine"
 )
 
 // Rules of the runtime itself; those of instructions are in arch/<isa>.
@@ -43,8 +44,6 @@ var (
 )
 
 var (
-	// ErrClosed: the machine has been closed. Its probes are gone.
-	ErrClosed = errors.New("runtime: the machine has been closed")
 	// ErrInHandler: a handler, or what else is called in the midst of a run, tried
 	// to run the machine.
 	ErrInHandler = errors.New("runtime: a handler cannot run the machine that runs it: use Context.Call, or wait until the handler has returned")
@@ -132,11 +131,11 @@ func (e *ReenterError) Error() string {
 // runtime's. The CPU is as it would be without probes, and can go on; see Run.
 type StopError struct {
 	CPU   int
-	Event Event
+	Event machine.Event
 }
 
 func (e *StopError) Error() string {
-	if e.Event.Kind == EventRefused {
+	if e.Event.Kind == machine.EventRefused {
 		return fmt.Sprintf("runtime: CPU %d: %v at %#x: %s", e.CPU, e.Event.Kind, e.Event.Addr, e.Event.Reason)
 	}
 	return fmt.Sprintf("runtime: CPU %d: %v at %#x", e.CPU, e.Event.Kind, e.Event.Addr)

@@ -1,6 +1,9 @@
 package runtime
 
-import "xol/decode"
+import (
+	"xol/decode"
+	"xol/machine"
+)
 
 // copyPlace is where a CPU is in code that stands for an instruction of the program.
 type copyPlace struct {
@@ -42,8 +45,8 @@ func calls(inst *decode.Inst) bool {
 
 // original returns the address in the program that stands for pc when the CPU has an
 // event there: that of the instruction, or after it.
-func (p *copyPlace) original(pc uint64, kind EventKind) uint64 {
-	if pc >= p.start+uint64(p.inst.Len) && (calls(&p.inst) || kind == EventStep) {
+func (p *copyPlace) original(pc uint64, kind machine.EventKind) uint64 {
+	if pc >= p.start+uint64(p.inst.Len) && (calls(&p.inst) || kind == machine.EventStep) {
 		return p.inst.Next()
 	}
 	return p.inst.Addr
@@ -60,7 +63,7 @@ type waiting struct {
 // surface has a CPU show an event as it would without probes: at an original
 // address, with the registers of the program, and with no jump in the way when the
 // CPU goes on there. What is left of its hit waits until it does.
-func (r *Runtime) surface(cpu int, ev Event) Event {
+func (r *Runtime) surface(cpu int, ev machine.Event) machine.Event {
 	regs := r.m.CPU(cpu)
 	p, ok := r.placeOf(regs.Reg(r.file.PC))
 	if !ok {
@@ -69,7 +72,7 @@ func (r *Runtime) surface(cpu int, ev Event) Event {
 	return r.surfaceAt(cpu, ev, &p)
 }
 
-func (r *Runtime) surfaceAt(cpu int, ev Event, p *copyPlace) Event {
+func (r *Runtime) surfaceAt(cpu int, ev machine.Event, p *copyPlace) machine.Event {
 	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
 	pc := regs.Reg(r.file.PC)
 	at := p.original(pc, ev.Kind)
@@ -79,10 +82,10 @@ func (r *Runtime) surfaceAt(cpu int, ev Event, p *copyPlace) Event {
 	case pc > p.start:
 		r.rewind(cpu, p)
 	}
-	if ev.Addr = at; ev.Kind == EventBreakpoint {
+	if ev.Addr = at; ev.Kind == machine.EventBreakpoint {
 		ev.Addr = p.inst.Addr
 	}
-	if ev.Kind == EventRefused {
+	if ev.Kind == machine.EventRefused {
 		ev.Inst = p.inst
 	}
 	regs.SetReg(r.file.PC, at)

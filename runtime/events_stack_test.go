@@ -10,6 +10,7 @@ import (
 	"xol/arch"
 	"xol/decode"
 	"xol/guest"
+	"xol/machine"
 	"xol/runtime"
 )
 
@@ -54,7 +55,7 @@ func TestStackOfDetourBuffers(t *testing.T) {
 				}
 				h.goOn(t)
 				check()
-				if err := h.m.Protect(belowStack, both, runtime.PermRead|runtime.PermWrite); err != nil {
+				if err := h.m.Protect(belowStack, both, machine.PermRead|machine.PermWrite); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -80,7 +81,7 @@ func TestStackGoesInsideDetourBuffers(t *testing.T) {
 			}
 			h.goOn(t)
 			check()
-			if err := h.m.Protect(belowStack, 2*guest.PageSize, runtime.PermRead|runtime.PermWrite); err != nil {
+			if err := h.m.Protect(belowStack, 2*guest.PageSize, machine.PermRead|machine.PermWrite); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -98,7 +99,7 @@ func eachStackWay(t *testing.T, amid bool, f func(t *testing.T, h *eventHost, ch
 				opt := way.opt
 				opt.Pass = 1 << 40
 				h := newEventHostOn(t, isa, one, guest.Options{Exact: true}, opt)
-				if err := h.m.Map(belowStack, guest.PageSize, runtime.PermRead|runtime.PermWrite); err != nil {
+				if err := h.m.Map(belowStack, guest.PageSize, machine.PermRead|machine.PermWrite); err != nil {
 					t.Fatal(err)
 				}
 				var probes []*runtime.Probe
@@ -179,7 +180,7 @@ func (h *eventHost) goOn(t *testing.T) {
 		}
 		h.faultAddr = fault.Addr
 		h.absent = map[uint64]func() error{fault.Page: func() error {
-			return h.m.Protect(fault.Page, guest.PageSize, runtime.PermRead|runtime.PermWrite)
+			return h.m.Protect(fault.Page, guest.PageSize, machine.PermRead|machine.PermWrite)
 		}}
 		if err := h.answer(err); err != nil {
 			t.Fatal(err)

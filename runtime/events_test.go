@@ -175,7 +175,7 @@ func newEventHostOn(t *testing.T, isaName string, one *eventCase, mopt guest.Opt
 			h.text[inst.Addr] = inst
 		}
 	}
-	if err := h.m.Map(eventStack, guest.PageSize, runtime.PermRead|runtime.PermWrite); err != nil {
+	if err := h.m.Map(eventStack, guest.PageSize, machine.PermRead|machine.PermWrite); err != nil {
 		t.Fatal(err)
 	}
 	return h
@@ -199,14 +199,14 @@ func (h *eventHost) event(t *testing.T) uint64 {
 func (h *eventHost) prepare(t *testing.T) {
 	t.Helper()
 	h.absent = map[uint64]func() error{}
-	const readWrite = runtime.PermRead | runtime.PermWrite
+	const readWrite = machine.PermRead | machine.PermWrite
 	for _, page := range h.one.absent {
 		if err := h.m.Unmap(page, guest.PageSize); err != nil {
 			t.Fatal(err)
 		}
 		h.absent[page] = func() error { return errors.Join(h.m.Map(page, guest.PageSize, readWrite), h.fill(page)) }
 	}
-	deny := func(symbol string, offset uint64, perm runtime.Perm) {
+	deny := func(symbol string, offset uint64, perm machine.Perm) {
 		addr, _, err := h.p.Symbol(symbol)
 		if err != nil {
 			return
@@ -223,7 +223,7 @@ func (h *eventHost) prepare(t *testing.T) {
 		deny("far", 0, 0)
 		deny("literal", 0, 0)
 	case "crossing":
-		deny("crossing", 4, runtime.PermRead)
+		deny("crossing", 4, machine.PermRead)
 	}
 	if err := h.m.Write(eventStack, make([]byte, guest.PageSize)); err != nil {
 		t.Fatal(err)
@@ -246,7 +246,7 @@ func (h *eventHost) fill(page uint64) error {
 		word = h.m.CPU(0).Reg(h.isa.Registers().Index("rcx"))
 	}
 	if page == eventCode {
-		return errors.Join(h.m.Write(page, h.isa.ReturnInst()), h.m.Protect(page, guest.PageSize, runtime.PermRead|runtime.PermExec))
+		return errors.Join(h.m.Write(page, h.isa.ReturnInst()), h.m.Protect(page, guest.PageSize, machine.PermRead|machine.PermExec))
 	}
 	for _, at := range []uint64{page, page + 0x100, page + 0x108} {
 		if err := h.m.WriteWord(at, word); err != nil {
@@ -320,9 +320,9 @@ func (h *eventHost) answer(err error) error {
 		return nil
 	}
 	switch ev.Kind {
-	case runtime.EventSyscall:
+	case machine.EventSyscall:
 		c.SetReg(k.Result, 1000)
-	case runtime.EventException:
+	case machine.EventException:
 		if ev.Number != 0 {
 			c.SetReg(k.Result, 2000)
 			break
@@ -331,11 +331,11 @@ func (h *eventHost) answer(err error) error {
 			return h.m.WriteWord(zero, 3)
 		}
 		c.SetReg(k.Args[1], 7)
-	case runtime.EventUndefined, runtime.EventRefused:
+	case machine.EventUndefined, machine.EventRefused:
 		return behind(5)
-	case runtime.EventBreakpoint:
+	case machine.EventBreakpoint:
 		return behind(9)
-	case runtime.EventHalt:
+	case machine.EventHalt:
 	default:
 		return err
 	}

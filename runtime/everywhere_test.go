@@ -16,6 +16,7 @@ import (
 	"xol/guest"
 	"xol/image"
 	"xol/internal/workload"
+	"xol/machine"
 	"xol/optcheck"
 	"xol/runtime"
 )
@@ -437,7 +438,7 @@ func (p *program) workers(seed uint64) []*worker {
 
 // next checks the call that has returned, and prepares the next one; ok is
 // false where there is none.
-func (w *worker) next(t *testing.T, result uint64) (f runtime.Function, args []uint64, ok bool) {
+func (w *worker) next(t *testing.T, result uint64) (f machine.Function, args []uint64, ok bool) {
 	t.Helper()
 	if w.check != nil {
 		if err := w.check(result); err != nil {
@@ -561,8 +562,8 @@ func (x *execution) step(t *testing.T, p *program, c *guest.CPU) {
 			t.Fatal(err)
 		}
 		switch ev.Kind {
-		case runtime.EventBudget:
-		case runtime.EventReturned:
+		case machine.EventBudget:
+		case machine.EventReturned:
 			return
 		default:
 			t.Fatal(p.m.Unexpected(ev))

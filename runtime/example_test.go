@@ -11,6 +11,7 @@ import (
 	"xol/arch"
 	"xol/guest"
 	"xol/image"
+	"xol/machine"
 	"xol/runtime"
 )
 
@@ -28,7 +29,7 @@ func Example() {
 	defer file.Close()
 	program, err := m.Load(file)
 	check(err)
-	check(m.Map(text, guest.PageSize, runtime.PermRead|runtime.PermWrite))
+	check(m.Map(text, guest.PageSize, machine.PermRead|machine.PermWrite))
 	check(m.Write(text, []byte("execute out of line\x00")))
 
 	r, err := runtime.New(m, isa, runtime.Options{})

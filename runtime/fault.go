@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"xol/decode"
+	"xol/machine"
 )
 
 // fault handles a fault of the program. One of a probed instruction is first
@@ -12,7 +13,7 @@ import (
 // to that of the handler's probe. Then it continues where the exception table says,
 // then ends the run: with the registers as they were in front of the
 // instruction.
-func (r *Runtime) fault(cpu int, ev Event) error {
+func (r *Runtime) fault(cpu int, ev machine.Event) error {
 	if err := r.stopStepping(cpu); err != nil {
 		return err
 	}
@@ -43,14 +44,14 @@ func (r *Runtime) fault(cpu int, ev Event) error {
 // no stack for it. The program does not need one there, so that it must not know. The
 // handlers run with the registers in the CPU, unless they have, and the moved
 // instructions are next.
-func (r *Runtime) ownFault(cpu int, s *site, b *buffer, ev Event) error {
+func (r *Runtime) ownFault(cpu int, s *site, b *buffer, ev machine.Event) error {
 	regs := r.m.CPU(cpu)
 	if err := r.unwind(cpu, b.entry, regs.Reg(r.file.PC)); err != nil {
 		f := Fault{Addr: s.addr, Page: ev.Page, Access: ev.Access}
 		return &FaultError{CPU: cpu, Fault: f} // what was saved is not there any more
 	}
 	regs.SetReg(r.file.PC, b.moved)
-	if ev.Access == AccessRead {
+	if ev.Access == machine.AccessRead {
 		return nil // it was about to restore registers
 	}
 	return r.jumpHit(cpu, r.sites[s.addr], 0)
@@ -79,10 +80,10 @@ func (r *Runtime) stubFault(cpu int) (done bool, err error) {
 // entryFault handles a fault of the call that stands in the place of a patchable
 // entry, and of what its stub saves: there is no stack, which the entry does not need.
 // The handlers run with the registers in the CPU.
-func (r *Runtime) entryFault(cpu int, ev Event) (done bool, err error) {
+func (r *Runtime) entryFault(cpu int, ev machine.Event) (done bool, err error) {
 	regs := r.m.CPU(cpu)
 	pc := regs.Reg(r.file.PC)
-	if ev.Access != AccessWrite {
+	if ev.Access != machine.AccessWrite {
 		return false, nil
 	}
 	next := pc + r.entrySize()
@@ -179,7 +180,7 @@ func (r *Runtime) rewind(cpu int, p *copyPlace) {
 // it transfers control: its copy may have others, which make other accesses, in
 // another order. ev becomes the fault that the instruction itself has; done says that
 // it has none.
-func (r *Runtime) again(cpu int, p *copyPlace, ev *Event) (done bool, err error) {
+func (r *Runtime) again(cpu int, p *copyPlace, ev *machine.Event) (done bool, err error) {
 	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
 	if !p.inst.IsBranch() {
 		return false, nil
@@ -208,7 +209,7 @@ func (r *Runtime) again(cpu int, p *copyPlace, ev *Event) (done bool, err error)
 
 // faultAt handles the fault of an instruction whose copy the CPU is at the start of,
 // or which was interpreted; of the original where p is nil.
-func (r *Runtime) faultAt(cpu int, ev Event, p *copyPlace) error {
+func (r *Runtime) faultAt(cpu int, ev machine.Event, p *copyPlace) error {
 	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
 	f := Fault{Addr: regs.Reg(r.file.PC), Page: ev.Page, Access: ev.Access, InHandler: c.running != nil}
 	var s *site

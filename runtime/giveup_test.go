@@ -12,6 +12,7 @@ import (
 
 	"xol/arch"
 	"xol/guest"
+	"xol/machine"
 	"xol/runtime"
 )
 
@@ -98,8 +99,8 @@ func (c *countdown) Deadline() (time.Time, bool) { return time.Time{}, true }
 // nothing stays open.
 func TestGivingUp(t *testing.T) {
 	const depth, slice = 1, 7
-	ends := map[string]func(t *testing.T, p *probedProgram, f runtime.Function, n int) (returned bool){
-		"by its context": func(t *testing.T, p *probedProgram, f runtime.Function, n int) bool {
+	ends := map[string]func(t *testing.T, p *probedProgram, f machine.Function, n int) (returned bool){
+		"by its context": func(t *testing.T, p *probedProgram, f machine.Function, n int) bool {
 			_, err := p.Call(&countdown{t.Context(), n}, 0, f, depth)
 			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatal(err)
@@ -107,7 +108,7 @@ func TestGivingUp(t *testing.T) {
 			same(t, "the CPU is running", p.m.CPU(0).Running(), false)
 			return err == nil
 		},
-		"on request": func(t *testing.T, p *probedProgram, f runtime.Function, n int) bool {
+		"on request": func(t *testing.T, p *probedProgram, f machine.Function, n int) bool {
 			err := errors.Join(p.Start(0, f, depth), p.Run(t.Context(), n+1))
 			if err != nil && !errors.Is(err, runtime.ErrBudget) {
 				t.Fatal(err)
@@ -117,7 +118,7 @@ func TestGivingUp(t *testing.T) {
 			same(t, "the CPU is running", p.m.CPU(0).Running(), false)
 			return err == nil
 		},
-		"by the next start": func(t *testing.T, p *probedProgram, f runtime.Function, n int) bool {
+		"by the next start": func(t *testing.T, p *probedProgram, f machine.Function, n int) bool {
 			err := errors.Join(p.Start(0, f, depth), p.Run(t.Context(), n+1))
 			if err != nil && !errors.Is(err, runtime.ErrBudget) {
 				t.Fatal(err)

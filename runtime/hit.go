@@ -125,7 +125,7 @@ func (r *Runtime) breakpoint(cpu int, s *site) error {
 	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
 	regs.SetReg(r.file.PC, s.addr)
 	if page, denied := r.unfetchable(s); denied {
-		return r.fault(cpu, Event{Kind: EventFault, Addr: s.addr, Access: AccessFetch, Page: page})
+		return r.fault(cpu, machine.Event{Kind: machine.EventFault, Addr: s.addr, Access: machine.AccessFetch, Page: page})
 	}
 	if c.current.status != Idle {
 		return r.reenter(cpu, s)
@@ -278,7 +278,7 @@ func (r *Runtime) interpret(cpu int, s *site) error {
 	}
 	var access *accessError
 	if errors.As(err, &access) {
-		ev := Event{Kind: EventFault, Addr: s.addr, Access: access.access, Page: access.page}
+		ev := machine.Event{Kind: machine.EventFault, Addr: s.addr, Access: access.access, Page: access.page}
 		return r.faultAt(cpu, ev, &copyPlace{s, s.inst, s.addr})
 	}
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"xol/decode"
 	"xol/guest"
 	"xol/image"
+	"xol/machine"
 	"xol/runtime"
 )
 
@@ -25,7 +26,7 @@ const probed = "by_value"
 // comparison several thousand times.
 type sorter struct {
 	*program
-	f     runtime.Function
+	f     machine.Function
 	words []byte
 	best  time.Duration // of a call
 	hits  uint64        // of a call

@@ -115,11 +115,11 @@ func TestWatchedInHandlers(t *testing.T) {
 // moment that the runtime is told of it.
 type interrupting struct {
 	*guest.Machine
-	meanwhile func(runtime.Event)
+	meanwhile func(machine.Event)
 }
 
-func (m *interrupting) Run(budget int) (cpu int, ev runtime.Event, err error) {
-	if cpu, ev, err = m.Machine.Run(budget); err == nil && ev.Kind == runtime.EventBreakpoint {
+func (m *interrupting) Run(budget int) (cpu int, ev machine.Event, err error) {
+	if cpu, ev, err = m.Machine.Run(budget); err == nil && ev.Kind == machine.EventBreakpoint {
 		m.meanwhile(ev)
 	}
 	return cpu, ev, err
@@ -144,7 +144,7 @@ func TestBreakpointGoesMeanwhile(t *testing.T) {
 		} {
 			probe := &runtime.Probe{Addr: p.entryOf(t, "tail")}
 			times := 0
-			m.meanwhile = func(ev runtime.Event) {
+			m.meanwhile = func(ev machine.Event) {
 				times++
 				same(t, name+": the breakpoint", ev.Addr, probe.Addr)
 				same(t, name+": the error", away(probe), nil)
@@ -175,7 +175,7 @@ func TestJumpThroughMemoryFaults(t *testing.T) {
 				{"through", "ff6708"},  // jmp *8(%rdi)
 				{"target", "8d4703c3"}, // lea 3(%rdi),%eax; ret
 			}, guest.Options{}, way.opt)
-			if err := errors.Join(p.m.Map(page, 4096, runtime.PermRead), p.m.WriteWord(page+8, p.at["target"])); err != nil {
+			if err := errors.Join(p.m.Map(page, 4096, machine.PermRead), p.m.WriteWord(page+8, p.at["target"])); err != nil {
 				t.Fatal(err)
 			}
 			faults := 0

@@ -3,6 +3,8 @@ package runtime
 import (
 	"slices"
 	"sort"
+
+	"xol/machine"
 )
 
 // instance is a call of a probed function that is going on.
@@ -181,7 +183,7 @@ func (t *task) revive(sp uint64) {
 // be on one stack.
 func (r *Runtime) sameStack(lo, hi uint64) bool {
 	for page := lo &^ (pageSize - 1); page < hi; page += pageSize {
-		if r.m.Perm(page)&PermWrite == 0 {
+		if r.m.Perm(page)&machine.PermWrite == 0 {
 			return false
 		}
 	}

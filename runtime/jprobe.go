@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"xol/classify"
+	"xol/machine"
 )
 
 // Jprobe shows the arguments of a function to a function of the guest that has
@@ -19,7 +20,7 @@ type Jprobe struct {
 	// the stack is undone. Probes that it hits count as missed. If it faults
 	// the run ends. Where the context of the run ends meanwhile, the function goes
 	// on without the rest of it when the program runs again.
-	Mirror Function
+	Mirror machine.Function
 	// Disabled registers the probe without arming it.
 	Disabled bool
 
@@ -44,7 +45,7 @@ func (r *Runtime) RegisterJprobe(p *Jprobe) error {
 	entry := &Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr, Disabled: p.Disabled, Redirects: true, mirror: true}
 	switch {
 	case r.closed:
-		return refuse(entry, 0, &ruleClosed, ErrClosed)
+		return refuse(entry, 0, &ruleClosed, machine.ErrClosed)
 	case p.entry != nil:
 		return refuse(entry, 0, &ruleRegistered, nil)
 	}
@@ -125,7 +126,7 @@ func (p *Jprobe) Entry() *Probe { return p.entry }
 
 // runMirror runs a mirror function on a CPU that stands at a function's entry,
 // and restores what it changed.
-func (r *Runtime) runMirror(cpu int, f Function) error {
+func (r *Runtime) runMirror(cpu int, f machine.Function) error {
 	restore, done := r.nest(cpu), false
 	defer func() { restore(done) }()
 	c := r.m.CPU(cpu)
@@ -139,7 +140,7 @@ func (r *Runtime) runMirror(cpu int, f Function) error {
 }
 
 // enterMirror has a CPU go on at a mirror function, which returns to its end.
-func (r *Runtime) enterMirror(c CPU, f Function) {
+func (r *Runtime) enterMirror(c machine.CPU, f machine.Function) {
 	conv := r.convention
 	if conv.Link >= 0 {
 		c.SetReg(conv.Link, r.stubs.mirrorEnd())

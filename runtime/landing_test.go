@@ -8,6 +8,7 @@ import (
 
 	"xol/arch"
 	"xol/guest"
+	"xol/machine"
 	"xol/runtime"
 )
 
@@ -117,7 +118,7 @@ func TestLandingsInsideJumps(t *testing.T) {
 // cramped is a machine that has no memory far from its program.
 type cramped struct{ *guest.Machine }
 
-func (c cramped) Map(addr, size uint64, perm runtime.Perm) error {
+func (c cramped) Map(addr, size uint64, perm machine.Perm) error {
 	if addr > snippetText+0x4000_00 && addr < 1<<40 {
 		return guest.ErrMapped
 	}

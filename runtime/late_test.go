@@ -9,6 +9,7 @@ import (
 	"xol/arch"
 	"xol/classify"
 	"xol/guest"
+	"xol/machine"
 	"xol/runtime"
 )
 
@@ -113,7 +114,7 @@ func TestRedirectionWithoutEffect(t *testing.T) {
 func TestNoRoomForCount(t *testing.T) {
 	const around, size = 0x7c00_0000_0000, 1 << 20
 	eachReturns(t, func(t *testing.T, p *program) {
-		if err := p.m.Map(around, size, runtime.PermRead); err != nil {
+		if err := p.m.Map(around, size, machine.PermRead); err != nil {
 			t.Fatal(err)
 		}
 		probe := &runtime.Probe{Symbol: "tail", Counter: true}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"xol/machine"
 )
 
 // Probes returns the registered probes, by address, those at one address in the
@@ -84,7 +86,7 @@ func (s *site) name() string {
 // and the runtime's own.
 func (r *Runtime) ListBlacklist(w io.Writer) error {
 	type named struct {
-		Range
+		machine.Range
 		name string
 	}
 	var list []named
@@ -96,10 +98,10 @@ func (r *Runtime) ListBlacklist(w io.Writer) error {
 		list = append(list, named{b, name})
 	}
 	for _, c := range r.slots.chunks {
-		list = append(list, named{Range{Lo: c.addr, Hi: c.addr + chunkSize}, "[slots]"})
+		list = append(list, named{machine.Range{Lo: c.addr, Hi: c.addr + chunkSize}, "[slots]"})
 	}
 	if r.stubs.page != 0 {
-		list = append(list, named{Range{Lo: r.stubs.page, Hi: r.stubs.page + pageSize}, "[stubs]"})
+		list = append(list, named{machine.Range{Lo: r.stubs.page, Hi: r.stubs.page + pageSize}, "[stubs]"})
 	}
 	slices.SortFunc(list, func(a, b named) int { return cmp.Compare(a.Lo, b.Lo) })
 	for _, b := range list {

@@ -12,25 +12,23 @@ const (
 )
 
 // program is memory as the program may use it.
-type program struct{ m Machine }
+type program struct{ m machine.Machine }
 
 var _ machine.Memory = program{}
 
 // accessError says which page must not be accessed so.
 type accessError struct {
 	page   uint64
-	access Access
+	access machine.Access
 }
 
 func (e *accessError) Error() string { return "runtime: " + e.access.String() + " not allowed" }
 
-var permOf = [...]Perm{AccessRead: PermRead, AccessWrite: PermWrite, AccessFetch: PermExec}
-
 // check returns an *accessError for the first page of [addr, addr+size) that the
 // program may not access so.
-func (p program) check(addr, size uint64, a Access) error {
+func (p program) check(addr, size uint64, a machine.Access) error {
 	for page := addr &^ (pageSize - 1); page < addr+size; page += pageSize {
-		if p.m.Perm(page)&permOf[a] == 0 {
+		if p.m.Perm(page)&a.Perm() == 0 {
 			return &accessError{page, a}
 		}
 	}
@@ -38,28 +36,28 @@ func (p program) check(addr, size uint64, a Access) error {
 }
 
 func (p program) Read(dst []byte, addr uint64) error {
-	if err := p.check(addr, uint64(len(dst)), AccessRead); err != nil {
+	if err := p.check(addr, uint64(len(dst)), machine.AccessRead); err != nil {
 		return err
 	}
 	return p.m.Read(dst, addr)
 }
 
 func (p program) Write(addr uint64, src []byte) error {
-	if err := p.check(addr, uint64(len(src)), AccessWrite); err != nil {
+	if err := p.check(addr, uint64(len(src)), machine.AccessWrite); err != nil {
 		return err
 	}
 	return p.m.Write(addr, src)
 }
 
 func (p program) ReadWord(addr uint64) (uint64, error) {
-	if err := p.check(addr, wordSize, AccessRead); err != nil {
+	if err := p.check(addr, wordSize, machine.AccessRead); err != nil {
 		return 0, err
 	}
 	return p.m.ReadWord(addr)
 }
 
 func (p program) WriteWord(addr, value uint64) error {
-	if err := p.check(addr, wordSize, AccessWrite); err != nil {
+	if err := p.check(addr, wordSize, machine.AccessWrite); err != nil {
 		return err
 	}
 	return p.m.WriteWord(addr, value)
@@ -68,7 +66,7 @@ func (p program) WriteWord(addr, value uint64) error {
 var errReserved = errors.New("runtime: the addresses are reserved")
 
 // mapOwn maps memory of the runtime's own, where the program will not have any.
-func (r *Runtime) mapOwn(addr, size uint64, perm Perm) error {
+func (r *Runtime) mapOwn(addr, size uint64, perm machine.Perm) error {
 	overlaps := func(lo, hi uint64) bool { return lo < addr+size && addr < hi }
 	for _, reserved := range r.opt.Reserved {
 		if overlaps(reserved.Lo, reserved.Hi) {

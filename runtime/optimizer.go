@@ -42,7 +42,7 @@ func (r *Runtime) SetOptimization(on bool) {
 // CPUs to run on.
 func (r *Runtime) Settle() error {
 	if r.closed {
-		return ErrClosed
+		return machine.ErrClosed
 	}
 	for r.optimizer.busy() {
 		before := r.optimizer.work()
@@ -377,7 +377,7 @@ func (r *Runtime) occupied(p piece) bool {
 
 // quiet reports whether no task is in a range, nor on its way there from a copy
 // of an instruction in front of it or in it.
-func (r *Runtime) quiet(lo Range) bool {
+func (r *Runtime) quiet(lo machine.Range) bool {
 	near := func(s *site) bool { return s != nil && s.addr+decode.MaxLen >= lo.Lo && s.addr < lo.Hi }
 	if r.anyAt(func(pc uint64) bool { return lo.Holds(pc) || r.stubs.holds(pc) || near(r.slots.owner(pc)) }) {
 		return false

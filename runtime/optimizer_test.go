@@ -11,6 +11,7 @@ import (
 	"xol/classify"
 	"xol/guest"
 	"xol/image"
+	"xol/machine"
 	"xol/runtime"
 )
 
@@ -178,7 +179,7 @@ func TestCountsAreUsedAgain(t *testing.T) {
 				if p.m.Perm(at) != 0 {
 					continue
 				}
-				if err := p.m.Map(at, page, runtime.PermRead); err != nil {
+				if err := p.m.Map(at, page, machine.PermRead); err != nil {
 					t.Fatal(err)
 				}
 			}

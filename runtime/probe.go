@@ -71,7 +71,7 @@ type Context struct {
 // Call calls a function of the guest on the handler's CPU and returns its
 // result. Probes that are hit meanwhile count as missed. The registers are kept.
 // It returns a *FaultError, or a *StopError for what else ends it.
-func (c *Context) Call(f Function, args ...uint64) (uint64, error) {
+func (c *Context) Call(f machine.Function, args ...uint64) (uint64, error) {
 	return c.r.callNested(c.CPU, f, args)
 }
 
@@ -89,7 +89,7 @@ func (c *Context) Write(addr uint64, src []byte) error {
 
 func (c *Context) access(try func() error) error {
 	if c.r.closed {
-		return ErrClosed
+		return machine.ErrClosed
 	}
 	err := try()
 	var denied *accessError
@@ -111,7 +111,7 @@ func (c *Context) Memory() machine.Memory { return program{c.r.m} }
 type Fault struct {
 	Addr      uint64 // of the instruction, in its original place; for an access of a handler that of its probe
 	Page      uint64 // the page that was accessed
-	Access    Access
+	Access    machine.Access
 	InHandler bool // a handler's access, or that of a function it calls
 }
 
@@ -121,7 +121,7 @@ type Fault struct {
 type Regs struct {
 	r      *Runtime
 	number int // of the CPU
-	cpu    CPU
+	cpu    machine.CPU
 	frame  uint64 // address; 0: in the CPU
 	ip     uint64
 	moved  bool // the instruction pointer was set

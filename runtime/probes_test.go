@@ -11,6 +11,7 @@ import (
 	"xol/guest"
 	"xol/image"
 	"xol/internal/workload"
+	"xol/machine"
 	"xol/runtime"
 )
 
@@ -67,7 +68,7 @@ func openWith(t testing.TB, isa arch.ISA, path string, mopt guest.Options, opt r
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Map(bufferAddr, (uint64(len(m.CPUs))+1)*workload.Size, runtime.PermRead|runtime.PermWrite); err != nil {
+	if err := m.Map(bufferAddr, (uint64(len(m.CPUs))+1)*workload.Size, machine.PermRead|machine.PermWrite); err != nil {
 		t.Fatal(err)
 	}
 	r, err := runtime.New(m, isa, opt)

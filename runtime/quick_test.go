@@ -9,12 +9,13 @@ import (
 
 	"xol/arch"
 	"xol/guest"
+	"xol/machine"
 	"xol/runtime"
 )
 
 // eachQuick calls f where hits are handled while the engine runs: where the copy
 // leads back, and where a detour buffer calls out.
-func eachQuick(t *testing.T, f func(t *testing.T, p *program, sort runtime.Function)) {
+func eachQuick(t *testing.T, f func(t *testing.T, p *program, sort machine.Function)) {
 	for _, isa := range arch.Names() {
 		for _, optimized := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s optimized=%t", isa, optimized), func(t *testing.T) {
@@ -31,7 +32,7 @@ func eachQuick(t *testing.T, f func(t *testing.T, p *program, sort runtime.Funct
 
 // start registers probe at the comparison that sort makes, and has the first hit
 // prepare the others.
-func (p *program) start(t *testing.T, sort runtime.Function, probe *runtime.Probe) {
+func (p *program) start(t *testing.T, sort machine.Function, probe *runtime.Probe) {
 	t.Helper()
 	probe.Symbol = probed
 	if err := p.Register(probe); err != nil {
@@ -49,7 +50,7 @@ func (p *program) start(t *testing.T, sort runtime.Function, probe *runtime.Prob
 const sortedWords = 100
 
 // sortWords sorts words in reverse order.
-func (p *program) sortWords(ctx context.Context, sort runtime.Function) error {
+func (p *program) sortWords(ctx context.Context, sort machine.Function) error {
 	if err := p.reverseWords(); err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (p *program) checkWords() error {
 
 func TestHandlerCallsAmidRun(t *testing.T) {
 	const textAddr = bufferAddr + 4096
-	eachQuick(t, func(t *testing.T, p *program, sort runtime.Function) {
+	eachQuick(t, func(t *testing.T, p *program, sort machine.Function) {
 		length, err := p.p.Function("length")
 		if err != nil {
 			t.Fatal(err)
@@ -107,7 +108,7 @@ func TestHandlerCallsAmidRun(t *testing.T) {
 }
 
 func TestHandlerSetsRegistersAmidRun(t *testing.T) {
-	eachQuick(t, func(t *testing.T, p *program, sort runtime.Function) {
+	eachQuick(t, func(t *testing.T, p *program, sort machine.Function) {
 		swap := false
 		p.start(t, sort, &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
 			if swap {
@@ -127,7 +128,7 @@ func TestHandlerSetsRegistersAmidRun(t *testing.T) {
 }
 
 func TestHandlerRegistersProbeAmidRun(t *testing.T) {
-	eachQuick(t, func(t *testing.T, p *program, sort runtime.Function) {
+	eachQuick(t, func(t *testing.T, p *program, sort machine.Function) {
 		var other, self runtime.Probe
 		hits := 0
 		self.PreHandler = func(c *runtime.Context) bool {
@@ -166,7 +167,7 @@ func TestHandlerRegistersProbeAmidRun(t *testing.T) {
 }
 
 func TestHandlerPanicsAmidRun(t *testing.T) {
-	eachQuick(t, func(t *testing.T, p *program, sort runtime.Function) {
+	eachQuick(t, func(t *testing.T, p *program, sort machine.Function) {
 		armed := false
 		p.start(t, sort, &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
 			if armed {

@@ -18,7 +18,7 @@ func (r *Runtime) Register(p *Probe) error {
 	case p == nil:
 		return refuse(p, 0, &ruleNil, nil)
 	case r.closed:
-		return refuse(p, 0, &ruleClosed, ErrClosed)
+		return refuse(p, 0, &ruleClosed, machine.ErrClosed)
 	case p.site != nil || p.gone:
 		return refuse(p, 0, &ruleRegistered, nil)
 	}
@@ -104,7 +104,7 @@ func (r *Runtime) Unregister(p *Probe) error {
 	if r.closed {
 		p.home = nil
 		s.probes = slices.DeleteFunc(slices.Clone(s.probes), func(q *Probe) bool { return q == p })
-		return refuse(p, s.addr, &ruleClosed, ErrClosed)
+		return refuse(p, s.addr, &ruleClosed, machine.ErrClosed)
 	}
 	if !s.gone {
 		r.toBreakpoint(s)
@@ -133,7 +133,7 @@ func (r *Runtime) checkOwn(p *Probe) error {
 	case p == nil:
 		return refuse(p, 0, &ruleNil, nil)
 	case p.site == nil && r.closed:
-		return refuse(p, 0, &ruleClosed, ErrClosed)
+		return refuse(p, 0, &ruleClosed, machine.ErrClosed)
 	case p.site == nil:
 		return refuse(p, 0, &ruleUnregistered, nil)
 	case p.home != r:
@@ -163,7 +163,7 @@ func (r *Runtime) setEnabled(p *Probe, on bool) error {
 	}
 	switch {
 	case r.closed:
-		return refuse(p, p.site.addr, &ruleClosed, ErrClosed)
+		return refuse(p, p.site.addr, &ruleClosed, machine.ErrClosed)
 	case p.gone:
 		return refuse(p, 0, &ruleGone, nil)
 	case p.enabled == on:
@@ -178,7 +178,7 @@ func (r *Runtime) setEnabled(p *Probe, on bool) error {
 // state.
 func (r *Runtime) SetArmed(on bool) error {
 	if r.closed {
-		return ErrClosed
+		return machine.ErrClosed
 	}
 	r.armed = on
 	var errs []error
@@ -236,7 +236,7 @@ func (r *Runtime) newSite(p *Probe, im *Image, addr uint64, kernel *kernelAnswer
 	if im.unloaded || r.imageAt(addr) != im {
 		return nil, refuse(p, addr, &ruleNotText, nil)
 	}
-	if slices.ContainsFunc(r.opt.Blacklist, func(b Range) bool { return b.Holds(addr) }) {
+	if slices.ContainsFunc(r.opt.Blacklist, func(b machine.Range) bool { return b.Holds(addr) }) {
 		return nil, refuse(p, addr, &ruleBlacklist, nil)
 	}
 	if r.insideEntry(im, addr) {

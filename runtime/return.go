@@ -7,6 +7,7 @@ import (
 
 	"xol/classify"
 	"xol/decode"
+	"xol/machine"
 	"xol/optcheck"
 	"xol/patch"
 )
@@ -106,7 +107,7 @@ func (r *Runtime) RegisterReturn(p *ReturnProbe) error {
 	entry := &Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr, Disabled: p.Disabled, owner: p}
 	switch {
 	case r.closed:
-		return refuse(entry, 0, &ruleClosed, ErrClosed)
+		return refuse(entry, 0, &ruleClosed, machine.ErrClosed)
 	case p.entry != nil:
 		return refuse(entry, 0, &ruleRegistered, nil)
 	case p.DataSize < 0 || p.DataSize > maxDataSize:

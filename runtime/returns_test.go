@@ -13,6 +13,7 @@ import (
 	"xol/classify"
 	"xol/guest"
 	"xol/image"
+	"xol/machine"
 	"xol/runtime"
 )
 
@@ -37,7 +38,7 @@ func eachReturns(t *testing.T, f func(t *testing.T, p *program)) {
 }
 
 // function returns a function of the program.
-func (p *program) function(t testing.TB, name string) runtime.Function {
+func (p *program) function(t testing.TB, name string) machine.Function {
 	t.Helper()
 	f, err := p.p.Function(name)
 	if err != nil {
@@ -160,7 +161,7 @@ func TestMaxActiveRecursion(t *testing.T) {
 func (p *program) deepStack(t *testing.T, size uint64) {
 	t.Helper()
 	const base = 0x7000_0000
-	if err := p.m.Map(base, size, runtime.PermRead|runtime.PermWrite); err != nil {
+	if err := p.m.Map(base, size, machine.PermRead|machine.PermWrite); err != nil {
 		t.Fatal(err)
 	}
 	p.m.CPUs[0].SetReg(p.m.File.SP, base+size)

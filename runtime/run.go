@@ -9,12 +9,9 @@ import (
 	"xol/machine"
 )
 
-// Range is a range of addresses.
-type Range = machine.Range
-
 // Notifier is asked about a breakpoint that is no probe's, with the CPU at it.
 // It returns true where it has dealt with it, and set the program counter.
-type Notifier func(cpu int, regs CPU, ev Event) (handled bool)
+type Notifier func(cpu int, regs machine.CPU, ev machine.Event) (handled bool)
 
 // Notify adds a notifier behind those that there are.
 func (r *Runtime) Notify(n Notifier) { r.notifiers = append(r.notifiers, n) }
@@ -70,7 +67,7 @@ func (r *Runtime) Run(ctx context.Context, budget int) error {
 		}
 	}
 	if r.closed {
-		return ErrClosed
+		return machine.ErrClosed
 	}
 	return nil
 }
@@ -129,13 +126,13 @@ func (r *Runtime) runAlone(cpu, budget int, end uint64) error {
 		if err != nil {
 			return err
 		}
-		if ev.Kind == EventBudget {
+		if ev.Kind == machine.EventBudget {
 			if err := r.spend(&budget, slice); err != nil {
 				return err
 			}
 			continue
 		}
-		if end != 0 && ev.Kind == EventBreakpoint && ev.Addr == end {
+		if end != 0 && ev.Kind == machine.EventBreakpoint && ev.Addr == end {
 			return nil
 		}
 		returned, err := r.handle(cpu, ev)
@@ -184,7 +181,7 @@ func (r *Runtime) nest(cpu int) (restore func(done bool)) {
 
 // callNested calls f on a CPU that is handling a hit, or is interrupted, and
 // restores the registers.
-func (r *Runtime) callNested(cpu int, f Function, args []uint64) (uint64, error) {
+func (r *Runtime) callNested(cpu int, f machine.Function, args []uint64) (uint64, error) {
 	restore, done := r.nest(cpu), false
 	defer func() { restore(done) }()
 	c := r.m.CPU(cpu)
@@ -202,7 +199,7 @@ func (r *Runtime) callNested(cpu int, f Function, args []uint64) (uint64, error)
 
 // Interrupt has a CPU call f between two instructions, wherever it is, as an
 // interrupt does. Its registers are kept.
-func (r *Runtime) Interrupt(cpu int, f Function, args ...uint64) error {
+func (r *Runtime) Interrupt(cpu int, f machine.Function, args ...uint64) error {
 	if err := r.mayUse(cpu); err != nil {
 		return err
 	}
@@ -233,7 +230,7 @@ func (r *Runtime) Step(cpu int, instructions int) error {
 		return err
 	}
 	ev, err := r.m.CPU(cpu).Run(instructions)
-	if err != nil || ev.Kind == EventBudget {
+	if err != nil || ev.Kind == machine.EventBudget {
 		return err
 	}
 	_, err = r.handle(cpu, ev)
@@ -242,39 +239,39 @@ func (r *Runtime) Step(cpu int, instructions int) error {
 
 // handle deals with an event of a CPU, which can go on then. It reports whether
 // the function that the CPU was called with has returned.
-func (r *Runtime) handle(cpu int, ev Event) (returned bool, err error) {
+func (r *Runtime) handle(cpu int, ev machine.Event) (returned bool, err error) {
 	c, outer := &r.cpus[cpu], r.handling
 	r.handling = cpu
 	defer func() { r.handling = outer }()
 	switch ev.Kind {
-	case EventReturned:
+	case machine.EventReturned:
 		if len(c.left) == 0 && c.stack != 0 {
 			r.m.CPU(cpu).SetReg(r.file.SP, c.stack)
 			c.started = 0
 		}
 		return true, nil
-	case EventBudget:
+	case machine.EventBudget:
 		return false, nil
-	case EventBreakpoint:
+	case machine.EventBreakpoint:
 		return false, cmp.Or(r.trapped(cpu, ev), r.failed)
-	case EventStep:
+	case machine.EventStep:
 		if c.stepping {
 			return false, r.stepped(cpu)
 		}
-	case EventUndefined:
+	case machine.EventUndefined:
 		if r.landed(cpu, ev.Addr) {
 			return false, nil
 		}
-	case EventFault:
+	case machine.EventFault:
 		return false, r.fault(cpu, ev)
-	case EventWatch:
+	case machine.EventWatch:
 		return false, r.accessed(cpu, ev)
 	}
 	return false, r.stop(cpu, ev)
 }
 
 // trapped finds out whose breakpoint it is.
-func (r *Runtime) trapped(cpu int, ev Event) error {
+func (r *Runtime) trapped(cpu int, ev machine.Event) error {
 	c := &r.cpus[cpu]
 	if s := c.current.site; s != nil && s.step.size != 0 && ev.Addr == s.step.stop() &&
 		(c.current.status == HitSS || c.current.status == Reenter) {
@@ -298,7 +295,7 @@ func (r *Runtime) trapped(cpu int, ev Event) error {
 
 // foreign handles a breakpoint that is no probe's: one that was removed while
 // the CPU was on its way to it, or one of somebody else.
-func (r *Runtime) foreign(cpu int, ev Event) error {
+func (r *Runtime) foreign(cpu int, ev machine.Event) error {
 	regs := r.m.CPU(cpu)
 	if r.nearTrampoline(ev.Addr) {
 		return r.returnedFurther(cpu, ev.Addr)
@@ -334,7 +331,7 @@ func (r *Runtime) trapsAt(addr uint64) bool {
 
 // stop ends the run for what the runtime has no answer to, as it would be without
 // probes.
-func (r *Runtime) stop(cpu int, ev Event) error {
+func (r *Runtime) stop(cpu int, ev machine.Event) error {
 	if err := r.stopStepping(cpu); err != nil {
 		return err
 	}

@@ -9,13 +9,14 @@ import (
 
 	"xol/arch"
 	"xol/guest"
+	"xol/machine"
 	"xol/runtime"
 )
 
 // TestContextEndsRun has a handler end the context: the run ends with it, goes on
 // under another one, and sorts all the same.
 func TestContextEndsRun(t *testing.T) {
-	eachQuick(t, func(t *testing.T, p *program, sort runtime.Function) {
+	eachQuick(t, func(t *testing.T, p *program, sort machine.Function) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var hits int
 		p.start(t, sort, &runtime.Probe{PreHandler: func(*runtime.Context) bool {
@@ -49,7 +50,7 @@ func TestContextEndsRun(t *testing.T) {
 // TestContextEndsHandlersCall has a handler end the context and call a function: it
 // does not run.
 func TestContextEndsHandlersCall(t *testing.T) {
-	eachQuick(t, func(t *testing.T, p *program, sort runtime.Function) {
+	eachQuick(t, func(t *testing.T, p *program, sort machine.Function) {
 		ctx, cancel := context.WithCancel(t.Context())
 		end := false
 		p.start(t, sort, &runtime.Probe{PreHandler: func(c *runtime.Context) bool {

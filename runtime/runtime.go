@@ -96,7 +96,7 @@ const defaultPass = 10_000
 // handlers may call all of its methods but those that run the machine: from a
 // handler these cannot be answered, and return ErrInHandler.
 type Runtime struct {
-	m          Machine
+	m          machine.Machine
 	isa        arch.ISA
 	file       *machine.File
 	convention *machine.Convention
@@ -145,7 +145,7 @@ func (e *OptionError) Error() string {
 func (e *OptionError) Unwrap() error { return e.Err }
 
 // check returns an *OptionError for what the machine cannot do.
-func (o *Options) check(m Machine) error {
+func (o *Options) check(m machine.Machine) error {
 	switch {
 	case o.Pass < 0:
 		return &OptionError{Option: "Pass", Reason: "there is at least one instruction between two passes; 0 stands for 10,000"}
@@ -163,7 +163,7 @@ func (o *Options) check(m Machine) error {
 
 // New returns a runtime without probes. It returns an *OptionError for options that the
 // machine cannot have.
-func New(m Machine, isa arch.ISA, opt Options) (*Runtime, error) {
+func New(m machine.Machine, isa arch.ISA, opt Options) (*Runtime, error) {
 	if err := opt.check(m); err != nil {
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func (r *Runtime) Load(name string, img *image.Image) (*Image, error) {
 // is what has to be added to them, a multiple of the page size.
 func (r *Runtime) LoadAt(name string, img *image.Image, bias uint64) (*Image, error) {
 	if r.closed {
-		return nil, ErrClosed
+		return nil, machine.ErrClosed
 	}
 	a, err := analyze.New(img, analyze.Options{Profile: classify.ISA, Optimize: true, AsFile: true})
 	if err != nil {
@@ -278,7 +278,7 @@ func readFixups(img *image.Image, bias uint64) (map[uint64]uint64, error) {
 func (r *Runtime) Unload(im *Image) error {
 	switch {
 	case r.closed:
-		return ErrClosed
+		return machine.ErrClosed
 	case im == nil || im.owner != r:
 		return errNotLoaded
 	case im.unloaded:

@@ -24,6 +24,7 @@ import (
 	"xol/decode"
 	"xol/guest"
 	"xol/image"
+	"xol/machine"
 	"xol/runtime"
 )
 
@@ -58,7 +59,7 @@ func openKernel(t testing.TB, opt runtime.Options) *program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Map(bufferAddr, bufferSize, runtime.PermRead|runtime.PermWrite); err != nil {
+	if err := m.Map(bufferAddr, bufferSize, machine.PermRead|machine.PermWrite); err != nil {
 		t.Fatal(err)
 	}
 	r, err := runtime.New(m, isa, opt)

@@ -78,7 +78,7 @@ type sequenceWorld struct {
 // reference is a call as it is executed without probes.
 type reference struct {
 	name   string
-	f      runtime.Function
+	f      machine.Function
 	args   []uint64
 	result uint64
 	trace  []uint64
@@ -245,7 +245,7 @@ func (s *runner) open() {
 	if _, err = s.m.Load(bytes.NewReader(s.w.elf)); err != nil {
 		s.t.Fatal(err)
 	}
-	if err = s.m.Map(bufferAddr, guest.PageSize, runtime.PermRead|runtime.PermWrite); err != nil {
+	if err = s.m.Map(bufferAddr, guest.PageSize, machine.PermRead|machine.PermWrite); err != nil {
 		s.t.Fatal(err)
 	}
 	if s.r, err = runtime.New(s.m, s.w.isa, opt); err != nil {
@@ -321,7 +321,7 @@ func (s *runner) expected(what string, err error, also ...error) bool {
 	s.sum.refused++
 	var refused *runtime.RegisterError
 	if s.closed {
-		if !errors.Is(err, runtime.ErrClosed) && !errors.Is(err, runtime.ErrNoCPU) && !errors.As(err, &refused) {
+		if !errors.Is(err, machine.ErrClosed) && !errors.Is(err, runtime.ErrNoCPU) && !errors.As(err, &refused) {
 			s.fail("%s after closing: %v", what, err)
 		}
 		return false
@@ -485,10 +485,10 @@ func (s *runner) changeJprobe() {
 	}
 }
 
-func (s *runner) function(name string) (runtime.Function, error) {
+func (s *runner) function(name string) (machine.Function, error) {
 	p, err := s.m.Loaded(bytes.NewReader(s.w.elf), 0)
 	if err != nil {
-		return runtime.Function{}, err
+		return machine.Function{}, err
 	}
 	return p.Function(name)
 }
@@ -964,7 +964,7 @@ func (s *runner) useAfterClose() {
 		s.call()
 	}
 	for _, f := range s.fixed {
-		if err := s.r.Unregister(f.Probe); !errors.Is(err, runtime.ErrClosed) || f.Address() != 0 {
+		if err := s.r.Unregister(f.Probe); !errors.Is(err, machine.ErrClosed) || f.Address() != 0 {
 			s.fail("Unregister after closing: %v", err)
 		}
 		hits -= s.r.Hits(f.Probe)

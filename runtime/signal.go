@@ -1,5 +1,7 @@
 package runtime
 
+import "xol/machine"
+
 // Signal is the number of a signal of Linux.
 type Signal uint8
 
@@ -15,9 +17,9 @@ const (
 // that is no signal, or depends on more than is known.
 func (e *StopError) Signal() (s Signal, ok bool) {
 	switch e.Event.Kind {
-	case EventBreakpoint, EventStep:
+	case machine.EventBreakpoint, machine.EventStep:
 		return SIGTRAP, true
-	case EventUndefined:
+	case machine.EventUndefined:
 		return SIGILL, true
 	}
 	return 0, false

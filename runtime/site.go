@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"xol/decode"
+	"xol/machine"
 	"xol/patch"
 )
 
@@ -114,7 +115,7 @@ func (r *Runtime) unfetchable(s *site) (page uint64, denied bool) {
 		return 0, false
 	}
 	page = (s.inst.Next() - 1) &^ (pageSize - 1)
-	return page, r.m.Perm(page)&PermExec == 0
+	return page, r.m.Perm(page)&machine.PermExec == 0
 }
 
 // enabled reports whether any of the probes wants to be hit.

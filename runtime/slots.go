@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"xol/decode"
+	"xol/machine"
 	"xol/relocate"
 )
 
@@ -105,7 +106,7 @@ func (r *Runtime) addChunk(s *site) *chunk {
 // mapChunk maps a chunk at addr; nil where that is out of the site's reach, or not
 // free.
 func (r *Runtime) mapChunk(s *site, addr uint64) *chunk {
-	if !r.reaches(s.addr, addr) || r.mapOwn(addr, chunkSize, PermRead|PermExec) != nil {
+	if !r.reaches(s.addr, addr) || r.mapOwn(addr, chunkSize, machine.PermRead|machine.PermExec) != nil {
 		return nil
 	}
 	c := &chunk{addr: addr, live: map[uint64]*site{}}

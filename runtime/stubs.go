@@ -1,6 +1,10 @@
 package runtime
 
-import "bytes"
+import (
+	"bytes"
+
+	"xol/machine"
+)
 
 // stubs is a page of code of the runtime's own in the guest.
 type stubs struct {
@@ -24,7 +28,7 @@ func (s *stubs) hostCall() uint64 { return s.page }
 // entryCall is what the stubs of patchable entries call.
 func (s *stubs) entryCall() uint64 { return s.page + gateRoom }
 
-func (s *stubs) gates() Range { return Range{Lo: s.page, Hi: s.page + gates*gateRoom} }
+func (s *stubs) gates() machine.Range { return machine.Range{Lo: s.page, Hi: s.page + gates*gateRoom} }
 
 // mirrorEnd is where the mirror functions of jprobes end.
 func (s *stubs) mirrorEnd() uint64 { return s.page + mirrorOffset }
@@ -49,7 +53,7 @@ func (r *Runtime) makeStubs(im *Image) error {
 
 // putStubs puts the stubs into a page that is not there yet.
 func (r *Runtime) putStubs(page uint64) error {
-	if err := r.mapOwn(page, pageSize, PermRead|PermExec); err != nil {
+	if err := r.mapOwn(page, pageSize, machine.PermRead|machine.PermExec); err != nil {
 		return err
 	}
 	trap := r.isa.Breakpoint(r.opt.Kernel)
@@ -81,7 +85,7 @@ const countersBase = 0x7c00_0005_b000
 func (c *counterPages) take(r *Runtime) (uint64, error) {
 	if len(c.free) == 0 {
 		page := uint64(countersBase) + uint64(len(c.pages))*pageSize
-		if err := r.mapOwn(page, pageSize, PermRead|PermWrite); err != nil {
+		if err := r.mapOwn(page, pageSize, machine.PermRead|machine.PermWrite); err != nil {
 			return 0, err
 		}
 		c.pages = append(c.pages, page)

@@ -112,7 +112,7 @@ func (r *Runtime) switchTo(cpu int, t *task) {
 	if old.stepping || c.stepping {
 		c.switched = true
 	}
-	if m, ok := r.m.(TaskSwitcher); ok {
+	if m, ok := r.m.(machine.TaskSwitcher); ok {
 		old.left, t.left = m.SwitchTask(cpu, t.left), nil
 	}
 }

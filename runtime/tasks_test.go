@@ -20,7 +20,7 @@ import (
 // thread is a call that a host runs a little at a time.
 type thread struct {
 	number uint64
-	f      runtime.Function
+	f      machine.Function
 	args   []uint64
 	state  machine.State
 	begun  bool
@@ -59,7 +59,7 @@ func (s *scheduler) add(t testing.TB, function string, args ...uint64) *thread {
 	t.Helper()
 	one := &thread{number: 10 + uint64(len(s.threads)), f: s.function(t, function), args: args, state: s.m.File.NewState()}
 	stack := threadStacks + uint64(len(s.threads))*threadGap
-	if err := s.m.Map(stack, threadStack, runtime.PermRead|runtime.PermWrite); err != nil {
+	if err := s.m.Map(stack, threadStack, machine.PermRead|machine.PermWrite); err != nil {
 		t.Fatal(err)
 	}
 	copy(one.state, s.fresh)
@@ -323,7 +323,7 @@ func TestReturnSignalStack(t *testing.T) {
 			probes[name] = p.returnProbe(t, &runtime.ReturnProbe{Symbol: name})
 		}
 		for i, base := range []uint64{stackTop, 0x6800_0000} { // one goes on where the CPU's ends
-			if err := p.m.Map(base, size, runtime.PermRead|runtime.PermWrite); err != nil {
+			if err := p.m.Map(base, size, machine.PermRead|machine.PermWrite); err != nil {
 				t.Fatal(err)
 			}
 			before := map[string]uint64{}

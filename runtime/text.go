@@ -27,7 +27,7 @@ var errNoFunction = errors.New("runtime: the address is in no function")
 // function is a function whose text must not change unseen: it has sites, or is
 // remembered as judged.
 type function struct {
-	Range
+	machine.Range
 	users int
 	sites []*site // sorted by address
 }
@@ -36,7 +36,7 @@ type function struct {
 func (r *Runtime) watchText(im *Image, f *image.Function) (*function, error) {
 	fn := im.functions[f.Addr]
 	if fn == nil {
-		fn = &function{Range: Range{Lo: f.Addr + im.bias, Hi: f.End() + im.bias}}
+		fn = &function{Range: machine.Range{Lo: f.Addr + im.bias, Hi: f.End() + im.bias}}
 		if err := r.m.Guard(fn.Range, true); err != nil {
 			return nil, err
 		}
@@ -147,7 +147,7 @@ func (r *Runtime) displace(s *site) error {
 }
 
 // stored is told what the program, or the host, has changed.
-func (r *Runtime) stored(changed Range) error {
+func (r *Runtime) stored(changed machine.Range) error {
 	var errs []error
 	for _, im := range r.images {
 		for _, fn := range im.touched(changed) {
@@ -158,7 +158,7 @@ func (r *Runtime) stored(changed Range) error {
 }
 
 // touched returns the watched functions of an image that share bytes with a range.
-func (im *Image) touched(changed Range) (found []*function) {
+func (im *Image) touched(changed machine.Range) (found []*function) {
 	for _, fn := range im.functions {
 		if fn.Lo < changed.Hi && changed.Lo < fn.Hi {
 			found = append(found, fn)

@@ -14,6 +14,7 @@ import (
 	"xol/arch"
 	"xol/classify"
 	"xol/guest"
+	"xol/machine"
 	"xol/runtime"
 )
 
@@ -280,7 +281,7 @@ func TestTextChangesMeanwhile(t *testing.T) {
 				}
 				p.settle()
 				same(t, "before", p.call(0, "sum", 0), 15)
-				if err := p.Start(0, runtime.Function{Entry: p.at["sum"]}, 0); err != nil {
+				if err := p.Start(0, machine.Function{Entry: p.at["sum"]}, 0); err != nil {
 					t.Fatal(err)
 				}
 				for range steps {
@@ -344,7 +345,7 @@ func TestTextChangesBeforeInstruction(t *testing.T) {
 			p.settle()
 			for _, optimized := range []bool{false, probe.Optimized()} {
 				before := p.Hits(probe)
-				if err := p.Start(0, runtime.Function{Entry: p.at["sum"]}, 0); err != nil {
+				if err := p.Start(0, machine.Function{Entry: p.at["sum"]}, 0); err != nil {
 					t.Fatal(err)
 				}
 				for p.Hits(probe) == before && p.m.CPU(0).Running() {
@@ -449,9 +450,9 @@ func TestProbesAreLostAndComeBack(t *testing.T) {
 				t.Fatalf("lost: %v", probe.Lost())
 			}
 			p.textIsOwn()
-			_, err := p.Call(t.Context(), 0, runtime.Function{Entry: p.at["sum"]}, 0)
+			_, err := p.Call(t.Context(), 0, machine.Function{Entry: p.at["sum"]}, 0)
 			var stop *runtime.StopError
-			if !errors.As(err, &stop) || stop.Event.Kind != runtime.EventUndefined || stop.Event.Addr != p.at["sum"]+offset {
+			if !errors.As(err, &stop) || stop.Event.Kind != machine.EventUndefined || stop.Event.Addr != p.at["sum"]+offset {
 				t.Fatalf("error %v", err)
 			}
 			p.m.CPU(0).SetRunning(false)
@@ -528,9 +529,9 @@ func TestHandlerUnmakesItsOwnInstruction(t *testing.T) {
 		if err := p.Register(probe); err != nil {
 			t.Fatal(err)
 		}
-		_, err := p.Call(t.Context(), 0, runtime.Function{Entry: p.at["sum"]}, 0)
+		_, err := p.Call(t.Context(), 0, machine.Function{Entry: p.at["sum"]}, 0)
 		var stop *runtime.StopError
-		if !errors.As(err, &stop) || stop.Event.Kind != runtime.EventUndefined || stop.Event.Addr != p.at["sum"]+offset {
+		if !errors.As(err, &stop) || stop.Event.Kind != machine.EventUndefined || stop.Event.Addr != p.at["sum"]+offset {
 			t.Fatalf("error %v", err)
 		}
 		same(t, "hits", p.Hits(probe), 1)

@@ -112,7 +112,7 @@ func (h *host) pageOut(t testing.TB) {
 	defer f.Close()
 	for _, s := range f.Progs {
 		for at := s.Vaddr &^ (guest.PageSize - 1); s.Type == elf.PT_LOAD && at < s.Vaddr+s.Memsz; at += guest.PageSize {
-			if perm := h.m.Perm(at); perm == 0 || perm&runtime.PermExec != 0 {
+			if perm := h.m.Perm(at); perm == 0 || perm&machine.PermExec != 0 {
 				continue
 			}
 			page := make([]byte, guest.PageSize)
@@ -129,7 +129,7 @@ func (h *host) pageOut(t testing.TB) {
 
 // start prepares a process as execve does. The stacks of the second one are above what
 // mmap gives it, those of the first one below.
-func (h *host) start(t testing.TB, entry runtime.Function, i uint64, args []string, state machine.State) {
+func (h *host) start(t testing.TB, entry machine.Function, i uint64, args []string, state machine.State) {
 	t.Helper()
 	bases := [...]uint64{0x5000_0000, 0x7a00_0000_0000}
 	one := &process{
@@ -162,7 +162,7 @@ func (h *host) pushArgs(t testing.TB, one *process) (sp uint64) {
 		words = append(words, at+uint64(len(texts)))
 		texts = append(append(texts, arg...), 0)
 	}
-	err := errors.Join(h.m.Map(page, guest.PageSize, runtime.PermRead|runtime.PermWrite), h.m.Write(at, texts))
+	err := errors.Join(h.m.Map(page, guest.PageSize, machine.PermRead|machine.PermWrite), h.m.Write(at, texts))
 	sp = at - 16*uint64(len(words)/2+2)
 	for i, w := range append(words, 0, 0) {
 		err = errors.Join(err, h.m.WriteWord(sp+8*uint64(i), w))
@@ -222,7 +222,7 @@ func (h *host) turn(t testing.TB, instructions int) error {
 	switch {
 	case errors.Is(err, runtime.ErrBudget), err == nil:
 		return nil
-	case errors.As(err, &stop) && stop.Event.Kind == runtime.EventSyscall:
+	case errors.As(err, &stop) && stop.Event.Kind == machine.EventSyscall:
 		return h.syscall()
 	case errors.As(err, &fault):
 		return h.page(fault.Page)
@@ -236,7 +236,7 @@ func (h *host) countTurn(instructions int) error {
 	for range instructions {
 		pc := c.PC()
 		ev, err := c.Run(1)
-		if err == nil && ev.Kind == runtime.EventFault {
+		if err == nil && ev.Kind == machine.EventFault {
 			if err := h.page(ev.Page); err != nil {
 				return err
 			}
@@ -246,11 +246,11 @@ func (h *host) countTurn(instructions int) error {
 		switch {
 		case err != nil:
 			return err
-		case ev.Kind == runtime.EventSyscall:
+		case ev.Kind == machine.EventSyscall:
 			if err := h.syscall(); err != nil || one.done {
 				return err
 			}
-		case ev.Kind != runtime.EventBudget:
+		case ev.Kind != machine.EventBudget:
 			return h.m.Unexpected(ev)
 		}
 	}
@@ -267,7 +267,7 @@ func (h *host) page(at uint64) error {
 	if !inFile && !has(machine.Range{Lo: h.heap.Lo, Hi: h.heap.Hi + guest.PageSize - 1}) && !slices.ContainsFunc(h.areas, has) {
 		return fmt.Errorf("%#x: %w", at, errBadAccess)
 	}
-	if err := h.m.Map(at, guest.PageSize, runtime.PermRead|runtime.PermWrite); err != nil {
+	if err := h.m.Map(at, guest.PageSize, machine.PermRead|machine.PermWrite); err != nil {
 		return err
 	}
 	return h.m.Write(at, content)

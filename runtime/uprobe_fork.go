@@ -3,15 +3,17 @@ package runtime
 import (
 	"errors"
 	"slices"
+
+	"xol/machine"
 )
 
 // Fork makes a process of m, a copy of the parent's machine with its memory and
 // registers, as a child that has the parent's probes, as far as their Filter
 // wants them there. Calls that are going on return through their handlers in
 // the child, too. No CPU may be handling a hit.
-func (p *Process) Fork(m Machine) (*Process, error) {
+func (p *Process) Fork(m machine.Machine) (*Process, error) {
 	if p.closed {
-		return nil, ErrClosed
+		return nil, machine.ErrClosed
 	}
 	if slices.ContainsFunc(p.cpus, func(c control) bool { return c.current.status != Idle }) || p.anyAt(p.own) {
 		return nil, errBusy
@@ -36,7 +38,7 @@ func (r *Runtime) own(pc uint64) bool { return r.slots.owner(pc) != nil || r.stu
 
 // clean takes from a copy of the memory what the runtime has put there. There are no
 // patches in a copy.
-func (r *Runtime) clean(m Machine) error {
+func (r *Runtime) clean(m machine.Machine) error {
 	var errs []error
 	for _, c := range r.slots.chunks {
 		errs = append(errs, m.Unmap(c.addr, chunkSize))

@@ -12,6 +12,7 @@ import (
 	"xol/guest"
 	"xol/image"
 	"xol/internal/workload"
+	"xol/machine"
 	"xol/runtime"
 )
 
@@ -68,7 +69,7 @@ func (s *system) start(t *testing.T, bias uint64, opt runtime.Options) *user {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Map(bufferAddr, workload.Size, runtime.PermRead|runtime.PermWrite); err != nil {
+	if err := m.Map(bufferAddr, workload.Size, machine.PermRead|machine.PermWrite); err != nil {
 		t.Fatal(err)
 	}
 	opt.Uprobes = true
@@ -245,7 +246,7 @@ func TestUprobeFork(t *testing.T) {
 			t.Fatal(err)
 		}
 		var stop *runtime.StopError
-		if err := parent.Run(t.Context(), 100_000); !errors.As(err, &stop) || stop.Event.Kind != runtime.EventSyscall {
+		if err := parent.Run(t.Context(), 100_000); !errors.As(err, &stop) || stop.Event.Kind != machine.EventSyscall {
 			t.Fatal(err)
 		}
 		m, err := parent.m.Copy()

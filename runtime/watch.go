@@ -11,30 +11,6 @@ import (
 	"xol/machine"
 )
 
-// Watcher is a Machine whose CPUs report accesses to data.
-type Watcher interface {
-	Machine
-	// Watch has a CPU report accesses to the watched data by an EventWatch, in
-	// place of what it watched before. The event comes where the ISA's debug
-	// facility has it: behind the instruction, or in front of it; then the
-	// instruction is executed when the CPU runs on, and not reported again.
-	Watch(cpu int, list []machine.Watch) error
-	// Watched returns what the last EventWatch of a CPU is about. It is valid
-	// until the CPU runs on.
-	Watched(cpu int) []Watched
-}
-
-// Watched is an access to watched data.
-type Watched struct {
-	Index int // in the list that is watched
-	Kind  machine.WatchKind
-	Addr  uint64 // of the access
-	Size  int    // of the access, in bytes
-	// Old and New are the watched data before and behind the instruction, as a
-	// number; 0 where they are longer than 8 bytes.
-	Old, New uint64
-}
-
 // WatchProbe is a watchpoint: its handler runs when data are accessed. The fields
 // must not be changed while it is registered.
 //
@@ -71,7 +47,7 @@ type WatchContext struct {
 	Probe *WatchProbe
 	CPU   int
 	Regs  Regs
-	Watched
+	machine.Watched
 }
 
 // watches are the watchpoints of a runtime.
@@ -98,7 +74,7 @@ func (r *Runtime) RegisterWatch(p *WatchProbe) error {
 	case p == nil:
 		return refuse(nil, 0, &ruleNil, nil)
 	case r.closed:
-		return refuseWatch(p, &ruleClosed, ErrClosed)
+		return refuseWatch(p, &ruleClosed, machine.ErrClosed)
 	case p.home != nil:
 		return refuseWatch(p, &ruleRegistered, nil)
 	}
@@ -117,7 +93,7 @@ func (r *Runtime) RegisterWatch(p *WatchProbe) error {
 }
 
 func (r *Runtime) checkWatch(p *WatchProbe) error {
-	if _, ok := r.m.(Watcher); !ok {
+	if _, ok := r.m.(machine.Watcher); !ok {
 		return refuseWatch(p, &ruleNoWatch, nil)
 	}
 	bad := func(cpu int) bool { return cpu < 0 || cpu >= len(r.cpus) }
@@ -153,7 +129,7 @@ func (r *Runtime) checkOwnWatch(p *WatchProbe) error {
 	case p.home != nil && p.home != r:
 		return refuseWatch(p, &ruleOther, nil)
 	case r.closed:
-		return refuseWatch(p, &ruleClosed, ErrClosed)
+		return refuseWatch(p, &ruleClosed, machine.ErrClosed)
 	case p.home == nil:
 		return refuseWatch(p, &ruleUnregistered, nil)
 	}
@@ -289,7 +265,7 @@ func (r *Runtime) giveSlotsBack(p *WatchProbe) error {
 
 // program shows the CPUs what to watch.
 func (r *Runtime) program() error {
-	m := r.m.(Watcher)
+	m := r.m.(machine.Watcher)
 	for cpu, held := range r.watches.slots {
 		list := make([]machine.Watch, len(held))
 		for i, p := range held {
@@ -303,18 +279,18 @@ func (r *Runtime) program() error {
 }
 
 // accessed handles an EventWatch.
-func (r *Runtime) accessed(cpu int, ev Event) error {
+func (r *Runtime) accessed(cpu int, ev machine.Event) error {
 	if !r.armed || r.ownAccess(ev.Addr) {
 		return nil
 	}
 	ip := r.originalIP(ev.Addr)
-	r.report(cpu, slices.Clone(r.m.(Watcher).Watched(cpu)), ip, ip == ev.Addr)
+	r.report(cpu, slices.Clone(r.m.(machine.Watcher).Watched(cpu)), ip, ip == ev.Addr)
 	return nil
 }
 
 // report calls the handlers of accesses with an instruction pointer, which they may
 // change where it is the CPU's.
-func (r *Runtime) report(cpu int, hits []Watched, ip uint64, movable bool) {
+func (r *Runtime) report(cpu int, hits []machine.Watched, ip uint64, movable bool) {
 	held := slices.Clone(r.watches.slots[cpu])
 	regs := r.m.CPU(cpu)
 	busy := r.depth > 0
@@ -394,11 +370,11 @@ func (r *Runtime) interpretWatched(cpu int, inst *decode.Inst) (done bool, err e
 }
 
 // watchedBy returns what a CPU watches of accesses.
-func (r *Runtime) watchedBy(cpu int, accesses []access, before []uint64) (hits []Watched) {
+func (r *Runtime) watchedBy(cpu int, accesses []access, before []uint64) (hits []machine.Watched) {
 	after := r.watchedValues(cpu)
 	for i, p := range r.watches.slots[cpu] {
 		w := p.watch()
-		hit := Watched{Index: i, Old: before[i], New: after[i]}
+		hit := machine.Watched{Index: i, Old: before[i], New: after[i]}
 		for _, a := range accesses {
 			if w.Kind&a.kind == 0 || !w.Holds(a.addr, a.size) {
 				continue

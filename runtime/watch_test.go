@@ -320,7 +320,7 @@ func accesses(t *testing.T, isa string, opt runtime.Options, probed bool) (log [
 		w := &runtime.WatchProbe{Addr: addr, Len: 8, Kind: machine.WatchAccess}
 		w.Handler = func(c *runtime.WatchContext) {
 			ip := c.Regs.IP()
-			if p.m.Perm(c.New)&runtime.PermExec != 0 || c.New == guest.ExitAddress {
+			if p.m.Perm(c.New)&machine.PermExec != 0 || c.New == guest.ExitAddress {
 				ip = 0
 			}
 			log = append(log, fmt.Sprintf("%v %#x of %d bytes at %#x", c.Kind, sp-c.Addr, c.Size, ip))

@@ -12,6 +12,7 @@ import (
 	"xol/arch"
 	"xol/guest"
 	"xol/image"
+	"xol/machine"
 	"xol/runtime"
 	"xol/tracer"
 )
@@ -30,7 +31,7 @@ func Example() {
 	defer file.Close()
 	program, err := m.Load(file)
 	check(err)
-	check(m.Map(text, guest.PageSize, runtime.PermRead|runtime.PermWrite))
+	check(m.Map(text, guest.PageSize, machine.PermRead|machine.PermWrite))
 	check(m.Write(text, []byte("out of line\x00")))
 	img, err := image.OpenFile(path, image.Options{})
 	check(err)

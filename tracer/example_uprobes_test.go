@@ -11,6 +11,7 @@ import (
 	"xol/arch"
 	"xol/guest"
 	"xol/image"
+	"xol/machine"
 	"xol/runtime"
 	"xol/tracer"
 )
@@ -43,7 +44,7 @@ func ExampleUprobes() {
 	defer file.Close()
 	program, err := m.LoadAt(file, bias)
 	check(err)
-	check(m.Map(text, guest.PageSize, runtime.PermRead|runtime.PermWrite))
+	check(m.Map(text, guest.PageSize, machine.PermRead|machine.PermWrite))
 	check(m.Write(text, []byte("out of line\x00")))
 	r, err := runtime.New(m, isa, runtime.Options{Uprobes: true})
 	check(err)

@@ -15,6 +15,7 @@ import (
 	"xol/events"
 	"xol/guest"
 	"xol/image"
+	"xol/machine"
 	"xol/runtime"
 	"xol/tracer"
 )
@@ -98,7 +99,7 @@ func trace(t testing.TB, isa, level string, opt tracer.Options) *traced {
 	t.Helper()
 	tr := &traced{loaded: load(t, isa, fmt.Sprintf("../testdata/guest/%s-O%s", isa, level))}
 	if err := errors.Join(
-		tr.m.Map(textAddr, guest.PageSize, runtime.PermRead|runtime.PermWrite),
+		tr.m.Map(textAddr, guest.PageSize, machine.PermRead|machine.PermWrite),
 		tr.m.Write(textAddr, []byte("hello, world\x00")),
 	); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"xol/events"
 	"xol/guest"
 	"xol/image"
+	"xol/machine"
 	"xol/runtime"
 	"xol/tracer"
 )
@@ -88,7 +89,7 @@ func (s *processes) start(t *testing.T, bias uint64) *process {
 	s.pids[started] = 100 + len(s.pids)
 	if err := errors.Join(
 		started.Map(s.file, bias),
-		m.Map(textAddr, guest.PageSize, runtime.PermRead|runtime.PermWrite),
+		m.Map(textAddr, guest.PageSize, machine.PermRead|machine.PermWrite),
 		m.Write(textAddr, []byte("hello, world\x00")),
 	); err != nil {
 		t.Fatal(err)

@@ -210,9 +210,9 @@ func (c *checker) run(e machine.Engine, to uint64, moved []byte, t *tally) (resu
 			return unknown, states, err
 		}
 		switch {
-		case event.Kind == machine.EventInvalid:
+		case event.Kind == machine.EventUndefined:
 			return unknown, states, nil
-		case event.Kind != machine.EventSteps:
+		case event.Kind != machine.EventBudget:
 		case c.originalSteps() > 1:
 			states.endless++
 			continue
@@ -253,15 +253,15 @@ func (c *checker) originalSteps() int {
 // its registers are not those of the original yet, so that only the kind of
 // event counts then. distance is how far the moved form is.
 func (c *checker) compare(left, right machine.Event, distance uint64, writes []machine.Write) (what []string, complete bool) {
-	if left.Kind == machine.EventSteps {
+	if left.Kind == machine.EventBudget {
 		return nil, false // a loop, of which only the moved form may have come to the end
 	}
-	if left.Kind != right.Kind || left.Kind == machine.EventTrap && left.Number != right.Number {
-		return []string{fmt.Sprintf("end: %v %d %#x, moved %v %d %#x", left.Kind, left.Number, left.Addr, right.Kind, right.Number, right.Addr)}, true
+	if left.Kind != right.Kind || left.Kind == machine.EventException && left.Number != right.Number {
+		return []string{fmt.Sprintf("end: %v %d %#x, moved %v %d %#x", left.Kind, left.Number, left.Page, right.Kind, right.Number, right.Page)}, true
 	}
 	switch left.Kind {
 	case machine.EventLeft:
-	case machine.EventTrap, machine.EventFault:
+	case machine.EventException, machine.EventFault:
 		if c.form == relocate.Region || c.plan.Steps[0].Action == relocate.Expanded {
 			return nil, false
 		}

@@ -149,13 +149,13 @@ const (
 func judge(c *cputest.CPU, missing error, event machine.Event, after machine.State, writes []machine.Write) (kind string, what []string) {
 	pc := c.Reg(c.File.PC)
 	switch {
-	case missing != nil && (event.Kind == machine.EventFault || event.Kind == machine.EventTrap): // of the stack's segment
+	case missing != nil && (event.Kind == machine.EventFault || event.Kind == machine.EventException): // of the stack's segment
 		return kindFault, c.Differences(after, nil)
-	case event.Kind == machine.EventInvalid:
+	case event.Kind == machine.EventUndefined:
 		return kindForeign, nil
 	case missing == nil && event.Kind == machine.EventFault && int64(pc<<16)>>16 != int64(pc):
 		return kindCanonical, nil
-	case missing == nil && (event.Kind == machine.EventLeft || event.Kind == machine.EventSteps):
+	case missing == nil && (event.Kind == machine.EventLeft || event.Kind == machine.EventBudget):
 		return kindSame, c.Differences(after, writes)
 	}
 	return "", []string{fmt.Sprintf("to %#x, error %v; the engine: %v", pc, missing, event)}

@@ -33,9 +33,9 @@ func TestTraps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, pc := machine.EventInvalid, uint64(at)
+			want, pc := machine.EventUndefined, uint64(at)
 			if i == 0 {
-				want, pc = machine.EventTrap, at+1
+				want, pc = machine.EventException, at+1
 			}
 			if got := file.Word(out, file.PC); event.Kind != want || got != pc || len(writes) > 0 {
 				t.Fatalf("% x: %v at %#x, want %v at %#x", code[:2], event.Kind, got, want, pc)

@@ -121,11 +121,11 @@ func (x *executor) differ(t *testing.T, c *ppc64.MoveCase, moved []byte, to uint
 			steps = 1 // it may lead to itself
 		}
 		event, writes := x.run(t, x.left, seed, original, len(code), steps)
-		if event.Kind == machine.EventSteps && steps == 1 {
+		if event.Kind == machine.EventBudget && steps == 1 {
 			event.Kind = machine.EventLeft
 		}
 		const leastStack = 4096 // what lies below does not wrap around
-		if event.Kind == machine.EventSteps || x.file.Word(x.left, x.file.SP) < leastStack {
+		if event.Kind == machine.EventBudget || x.file.Word(x.left, x.file.SP) < leastStack {
 			continue
 		}
 		writes = append([]machine.Write(nil), writes...)
@@ -153,7 +153,7 @@ func (x *executor) run(t *testing.T, out machine.State, seed, at uint64, size, s
 	if err != nil {
 		t.Fatal(err)
 	}
-	if event.Kind == machine.EventInvalid {
+	if event.Kind == machine.EventUndefined {
 		t.Fatalf("the engine does not know an instruction at %#x", at)
 	}
 	return event, writes

@@ -55,7 +55,7 @@ const (
 )
 
 func amd64Event(trap uint32) machine.Event {
-	return machine.Event{Kind: machine.EventTrap, Number: uint64(trap)}
+	return machine.Event{Kind: machine.EventException, Number: uint64(trap)}
 }
 
 // amd64Pends reports whether the engine takes a later exception for one during

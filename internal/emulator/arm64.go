@@ -29,11 +29,11 @@ func arm64Model(f *machine.File) Model {
 		event: func(trap uint32) machine.Event {
 			switch trap {
 			case arm64Undefined:
-				return machine.Event{Kind: machine.EventInvalid}
+				return machine.Event{Kind: machine.EventUndefined}
 			case arm64SVC, arm64SMC:
 				return machine.Event{Kind: machine.EventSyscall}
 			}
-			return machine.Event{Kind: machine.EventTrap, Number: uint64(trap)}
+			return machine.Event{Kind: machine.EventException, Number: uint64(trap)}
 		},
 	}
 	ids := map[int]int32{

@@ -152,7 +152,7 @@ func (e *Emulator) Run(out, in machine.State, seed uint64, stay machine.Range, s
 		if err != nil {
 			return event, nil, err
 		}
-		if event.Kind == machine.EventInvalid && e.own != nil {
+		if event.Kind == machine.EventUndefined && e.own != nil {
 			var goOn bool
 			if event, goOn = e.execute(out); goOn {
 				steps = left
@@ -209,7 +209,7 @@ func (e *Emulator) getRegisters(s machine.State) {
 func (e *Emulator) ended(stop unicorn.Stop, number uint32, err error) machine.Event {
 	switch {
 	case stop == unicorn.StopInvalid || err == unicorn.ErrInvalid:
-		return machine.Event{Kind: machine.EventInvalid}
+		return machine.Event{Kind: machine.EventUndefined}
 	case stop == unicorn.StopTrap:
 		return e.event(number)
 	case stop == unicorn.StopSyscall:
@@ -217,7 +217,7 @@ func (e *Emulator) ended(stop unicorn.Stop, number uint32, err error) machine.Ev
 	case err != nil:
 		return machine.Event{Kind: machine.EventFault}
 	case stop == unicorn.StopSteps:
-		return machine.Event{Kind: machine.EventSteps}
+		return machine.Event{Kind: machine.EventBudget}
 	}
 	return machine.Event{Kind: machine.EventLeft}
 }

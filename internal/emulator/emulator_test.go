@@ -93,13 +93,13 @@ func TestRun(t *testing.T) {
 		{"a store", "arm64", "200000f9", machine.EventLeft, 4, arm64.X0, 0, 1},
 		{"a jump to far away", "amd64", "eb7e", machine.EventLeft, 0x80, amd64.RAX, 0, 0},
 		{"a jump to far away", "arm64", "20000014", machine.EventLeft, 0x80, arm64.X0, 0, 0},
-		{"a breakpoint", "amd64", "cc", machine.EventTrap, 1, amd64.RAX, 0, 0},
-		{"a breakpoint", "arm64", "800020d4", machine.EventTrap, 0, arm64.X0, 0, 0},
+		{"a breakpoint", "amd64", "cc", machine.EventException, 1, amd64.RAX, 0, 0},
+		{"a breakpoint", "arm64", "800020d4", machine.EventException, 0, arm64.X0, 0, 0},
 		{"a system call", "arm64", "010000d4", machine.EventSyscall, 4, arm64.X0, 0, 0},
-		{"not an instruction", "amd64", "0f0b", machine.EventInvalid, 0, amd64.RAX, 0, 0},
-		{"not an instruction", "arm64", "00000000", machine.EventInvalid, 0, arm64.X0, 0, 0},
-		{"a loop without end", "amd64", "ebfe", machine.EventSteps, 0, amd64.RAX, 0, 0},
-		{"a loop without end", "arm64", "00000014", machine.EventSteps, 0, arm64.X0, 0, 0},
+		{"not an instruction", "amd64", "0f0b", machine.EventUndefined, 0, amd64.RAX, 0, 0},
+		{"not an instruction", "arm64", "00000000", machine.EventUndefined, 0, arm64.X0, 0, 0},
+		{"a loop without end", "amd64", "ebfe", machine.EventBudget, 0, amd64.RAX, 0, 0},
+		{"a loop without end", "arm64", "00000014", machine.EventBudget, 0, arm64.X0, 0, 0},
 	} {
 		t.Run(c.isa+" "+c.name, func(t *testing.T) {
 			g := guests[c.isa](t)
@@ -164,7 +164,7 @@ func TestSecondFaultIsNoDoubleFault(t *testing.T) {
 	g := amd64Guest(t)
 	_, first, _ := g.run(t, "48f7f1", 10)
 	_, second, _ := g.run(t, "48f7f1", 10)
-	if first != second || first.Kind != machine.EventTrap {
+	if first != second || first.Kind != machine.EventException {
 		t.Errorf("first %+v, then %+v", first, second)
 	}
 }

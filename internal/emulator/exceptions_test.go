@@ -21,7 +21,7 @@ func TestExceptionsInARow(t *testing.T) {
 			{"0f01d1", 13}, // xsetbv, which must not clear XCR0
 			{"cc", 3},
 		} {
-			want := machine.Event{Kind: machine.EventTrap, Number: c.trap}
+			want := machine.Event{Kind: machine.EventException, Number: c.trap}
 			if _, event, _ := g.run(t, c.code, 1); event != want {
 				t.Errorf("%s, round %d: %+v, want %+v", c.code, i+1, event, want)
 			}

@@ -36,9 +36,9 @@ func (ExceptionError) Error() string { return "emulator: exception" }
 func (e *Emulator) execute(s machine.State) (event machine.Event, goOn bool) {
 	pc := e.own.Undefined(e.file.Word(s, e.file.PC))
 	var code [decode.MaxLen]byte
-	err := e.mem.access(pc, code[:], unicorn.Fetch, func(dst, src []byte) { copy(dst, src) })
+	err := e.mem.access(pc, code[:], machine.AccessFetch, func(dst, src []byte) { copy(dst, src) })
 	if err != nil || e.own.Decode(&e.inst, code[:], pc) != nil || !e.own.Knows(&e.inst) {
-		return machine.Event{Kind: machine.EventInvalid}, false
+		return machine.Event{Kind: machine.EventUndefined}, false
 	}
 	err = e.own.Execute(&e.inst, stateRegisters{e.file, s}, runMemory{e})
 	if err == nil {
@@ -47,7 +47,7 @@ func (e *Emulator) execute(s machine.State) (event machine.Event, goOn bool) {
 	e.file.SetWord(s, e.file.PC, pc)
 	var exception ExceptionError
 	if errors.As(err, &exception) {
-		return machine.Event{Kind: machine.EventTrap, Number: uint64(exception)}, false
+		return machine.Event{Kind: machine.EventException, Number: uint64(exception)}, false
 	}
 	return machine.Event{Kind: machine.EventFault}, false
 }
@@ -76,14 +76,14 @@ func (r stateRegisters) SetWide(i int, low, high uint64) {
 type runMemory struct{ e *Emulator }
 
 func (m runMemory) Read(dst []byte, addr uint64) error {
-	return m.e.mem.access(addr, dst, unicorn.Read, func(dst, src []byte) { copy(dst, src) })
+	return m.e.mem.access(addr, dst, machine.AccessRead, func(dst, src []byte) { copy(dst, src) })
 }
 
 func (m runMemory) Write(addr uint64, src []byte) error {
-	if err := m.e.mem.access(addr, src, unicorn.Write, func(_, _ []byte) {}); err != nil {
+	if err := m.e.mem.access(addr, src, machine.AccessWrite, func(_, _ []byte) {}); err != nil {
 		return err
 	}
-	return m.e.mem.access(addr, src, unicorn.Write, func(src, dst []byte) { copy(dst, src) })
+	return m.e.mem.access(addr, src, machine.AccessWrite, func(src, dst []byte) { copy(dst, src) })
 }
 
 func (m runMemory) ReadWord(addr uint64) (uint64, error) {
@@ -107,7 +107,7 @@ func (m runMemory) order() binary.ByteOrder {
 
 // access calls f with the parts of data and of the memory at addr that lie in one
 // page each.
-func (m *memory) access(addr uint64, data []byte, a unicorn.Access, f func(data, mem []byte)) error {
+func (m *memory) access(addr uint64, data []byte, a machine.Access, f func(data, mem []byte)) error {
 	for len(data) > 0 {
 		pa, _, ok := m.translate(addr&^pageMask, a)
 		if !ok {

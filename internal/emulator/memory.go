@@ -82,13 +82,13 @@ func (m *memory) before(frame int) []byte {
 }
 
 // translate finds or makes the page of va.
-func (m *memory) translate(va uint64, access unicorn.Access) (uint64, unicorn.Perm, bool) {
-	if access == unicorn.Fetch {
+func (m *memory) translate(va uint64, access machine.Access) (uint64, machine.Perm, bool) {
+	if access == machine.AccessFetch {
 		frame := blankFrame
 		if p := m.find(va &^ pageMask); p != nil {
 			frame = p.fetch
 		}
-		return uint64(frame) * unicorn.PageSize, unicorn.PermExec, true
+		return uint64(frame) * unicorn.PageSize, machine.PermExec, true
 	}
 	p := m.page(va&^pageMask, false)
 	if p == nil {
@@ -98,7 +98,7 @@ func (m *memory) translate(va uint64, access unicorn.Access) (uint64, unicorn.Pe
 		m.fill(p)
 	}
 	p.seen = true
-	return uint64(p.frame) * unicorn.PageSize, unicorn.PermRead | unicorn.PermWrite, true
+	return uint64(p.frame) * unicorn.PageSize, machine.PermRead | machine.PermWrite, true
 }
 
 func (m *memory) find(va uint64) *page {

@@ -30,11 +30,11 @@ func ppc64Model(f *machine.File, arch unicorn.Arch) Model {
 		event: func(trap uint32) machine.Event {
 			switch trap {
 			case ppc64Illegal, ppc64Unavailable:
-				return machine.Event{Kind: machine.EventInvalid}
+				return machine.Event{Kind: machine.EventUndefined}
 			case ppc64SystemCall:
 				return machine.Event{Kind: machine.EventSyscall}
 			}
-			return machine.Event{Kind: machine.EventTrap, Number: uint64(trap)}
+			return machine.Event{Kind: machine.EventException, Number: uint64(trap)}
 		},
 	}
 	ids := map[int]int32{

@@ -58,10 +58,10 @@ func TestRunPPC64(t *testing.T) {
 		{"a load", []uint32{0xe8640000}, nil, machine.EventLeft, 4, r3, 1, 0},
 		{"a store", []uint32{0xf8640000}, nil, machine.EventLeft, 4, r3, 0, 1},
 		{"a branch to far away", []uint32{0x48000080}, nil, machine.EventLeft, 0x80, r3, 0, 0},
-		{"a trap", []uint32{0x7fe00008}, nil, machine.EventTrap, 4, r3, 0, 0},
+		{"a trap", []uint32{0x7fe00008}, nil, machine.EventException, 4, r3, 0, 0},
 		{"a system call", []uint32{0x44000002}, nil, machine.EventSyscall, 4, r3, 0, 0},
-		{"not an instruction", []uint32{0}, nil, machine.EventInvalid, 4, r3, 0, 0},
-		{"a loop without end", []uint32{0x48000000}, nil, machine.EventSteps, 0, r3, 0, 0},
+		{"not an instruction", []uint32{0}, nil, machine.EventUndefined, 4, r3, 0, 0},
+		{"a loop without end", []uint32{0x48000000}, nil, machine.EventBudget, 0, r3, 0, 0},
 		{"a carry in", []uint32{0x7c630194}, set(ppc64.XER, 0x20000000), machine.EventLeft, 4, r3, 1, 0}, // addze r3,r3
 		{"a carry out", []uint32{0x3063ffff}, set(r3, 1), machine.EventLeft, 4, ppc64.XER, 0x20040000, 0},
 		{"XER as a value", []uint32{0x7c6102a6}, set(ppc64.XER, 0xe00c007f), machine.EventLeft, 4, r3, 0xe00c007f, 0},
@@ -77,7 +77,7 @@ func TestRunPPC64(t *testing.T) {
 		{"pstd between others", []uint32{0x38600007, 0x04000000, 0xf4640008, 0x38630001}, nil, machine.EventLeft, 16, r3, 8, 1},
 		{"plxv", []uint32{0x04000000, 0xc8640000}, set(vs+3, 7), machine.EventLeft, 8, vs + 3, 1, 0},
 		{"prefixed in a loop", []uint32{0x06000000, 0x38630064, 0x4200fff8}, set(ppc64.CTR, 3), machine.EventLeft, 12, r3, 300, 0},
-		{"prefixed in a loop without end", []uint32{0x06000000, 0x38630064, 0x4bfffff8}, nil, machine.EventSteps, 0, r3, 500, 0},
+		{"prefixed in a loop without end", []uint32{0x06000000, 0x38630064, 0x4bfffff8}, nil, machine.EventBudget, 0, r3, 500, 0},
 		{"a VSX register", []uint32{0xf0010c97}, set(vs+33, 7), machine.EventLeft, 4, vs + 32, 7, 0}, // xxlor vs32,vs33,vs33
 	} {
 		for _, isa := range ppc64Orders {

@@ -112,21 +112,21 @@ func (c *CPU) run(stay machine.Range) (event machine.Event, pc uint64, err error
 		case unix.SIGVTALRM:
 			// One may be left over from the run before.
 			alarms++
-			event, again = machine.Event{Kind: machine.EventSteps}, alarms <= 2
+			event, again = machine.Event{Kind: machine.EventBudget}, alarms <= 2
 		case unix.SIGSEGV:
 			faults++
 			event, pc, again, err = c.fault(stay)
 			if again && faults > maxFaults {
-				event, again = machine.Event{Kind: machine.EventSteps}, false
+				event, again = machine.Event{Kind: machine.EventBudget}, false
 			}
 		case unix.SIGTRAP:
 			syscalls++
 			event, pc, again, err = c.trap(stay)
 			again = again && syscalls <= maxSyscalls
 		case unix.SIGILL:
-			event = machine.Event{Kind: machine.EventInvalid}
+			event = machine.Event{Kind: machine.EventUndefined}
 		default:
-			event = machine.Event{Kind: machine.EventTrap, Number: uint64(sig)}
+			event = machine.Event{Kind: machine.EventException, Number: uint64(sig)}
 		}
 		if err != nil || !again {
 			return event, pc, err
@@ -150,7 +150,7 @@ func (c *CPU) trap(stay machine.Range) (event machine.Event, pc uint64, again bo
 	case err != nil || info.code != kernelBreakpoint:
 		return machine.Event{Kind: machine.EventSyscall}, 0, true, err
 	case stay.Holds(regs.Rip - 1):
-		return machine.Event{Kind: machine.EventTrap, Number: uint64(unix.SIGTRAP)}, 0, false, nil
+		return machine.Event{Kind: machine.EventException, Number: uint64(unix.SIGTRAP)}, 0, false, nil
 	}
 	return machine.Event{Kind: machine.EventLeft}, regs.Rip - 1, false, nil
 }
@@ -159,7 +159,7 @@ func (c *CPU) trap(stay machine.Range) (event machine.Event, pc uint64, again bo
 func (c *CPU) fault(stay machine.Range) (event machine.Event, pc uint64, again bool, err error) {
 	info, regs, err := c.stopped()
 	const mapError = 1 // SEGV_MAPERR
-	event = machine.Event{Kind: machine.EventFault, Addr: info.addr}
+	event = machine.Event{Kind: machine.EventFault, Page: info.addr &^ pageMask}
 	switch {
 	case err != nil:
 		return event, 0, false, err

@@ -63,13 +63,13 @@ func TestRun(t *testing.T) {
 		{"a push", "53", machine.EventLeft, 1, amd64.RSP, 0x0e00_0000_0000 - 8, 1},
 		{"a jump to far away", "eb7e", machine.EventLeft, 0x80, amd64.RAX, 0, 0},
 		{"a jump into data", "ffe3", machine.EventLeft, (1<<64 - codeAt + dataAt), amd64.RAX, 0, 0},
-		{"a breakpoint", "cc", machine.EventTrap, 1, amd64.RAX, 0, 0},
-		{"a division by zero", "48f7f1", machine.EventTrap, 0, amd64.RAX, 0, 0},
-		{"not an instruction", "0f0b", machine.EventInvalid, 0, amd64.RAX, 0, 0},
+		{"a breakpoint", "cc", machine.EventException, 1, amd64.RAX, 0, 0},
+		{"a division by zero", "48f7f1", machine.EventException, 0, amd64.RAX, 0, 0},
+		{"not an instruction", "0f0b", machine.EventUndefined, 0, amd64.RAX, 0, 0},
 		{"an address that no process has", "488b042500000080", machine.EventFault, 0, amd64.RAX, 0, 0},
 		{"a system call that is not made", "0f05", machine.EventLeft, 2, amd64.RCX, codeAt + 2, 0},
 		{"a repetition", "b903000000f348ab", machine.EventFault, 5, amd64.RCX, 3, 0},
-		{"a loop without end", "eb02eb0090ebfd", machine.EventSteps, 4, amd64.RAX, 0, 0},
+		{"a loop without end", "eb02eb0090ebfd", machine.EventBudget, 4, amd64.RAX, 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cpu, f := open(t)
@@ -89,7 +89,7 @@ func TestRun(t *testing.T) {
 				if event.Kind != c.event || len(writes) != c.writes {
 					t.Errorf("round %d: %v, %d writes", round, event.Kind, len(writes))
 				}
-				if c.event != machine.EventSteps {
+				if c.event != machine.EventBudget {
 					if pc := f.Word(out, amd64.RIP); pc != codeAt+c.pc {
 						t.Errorf("round %d: pc %#x", round, pc)
 					}
@@ -118,7 +118,7 @@ func TestVectorsAreSetAndRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if event.Kind == machine.EventInvalid {
+	if event.Kind == machine.EventUndefined {
 		t.Skip("no AVX2 here")
 	}
 	for i, b := range f.Bytes(out, amd64.ZMM0) {
@@ -240,7 +240,7 @@ func TestTooManyPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	event, _, err := cpu.Run(f.NewState(), start(f), seed, machine.Range{Lo: codeAt, Hi: codeAt + uint64(len(code))}, 10)
-	if err != nil || event.Kind != machine.EventSteps {
+	if err != nil || event.Kind != machine.EventBudget {
 		t.Errorf("%v, %v", event.Kind, err)
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"runtime"
 	"runtime/cgo"
 	"unsafe"
+
+	"xol/machine"
 )
 
 // Arch is an ISA and byte order.
@@ -42,29 +44,16 @@ var setups = [...]struct {
 	PPC64LE: {C.UC_ARCH_PPC, C.UC_MODE_PPC64 | C.UC_MODE_BIG_ENDIAN, -1},
 }
 
-// Access is what a translation is asked for.
-type Access uint8
-
-// The kinds of access.
-const (
-	Read Access = iota
-	Write
-	Fetch
-)
-
-// Perm is a set of permissions of a page.
-type Perm uint32
-
-// The permissions.
-const (
-	PermRead  Perm = C.UC_PROT_READ
-	PermWrite Perm = C.UC_PROT_WRITE
-	PermExec  Perm = C.UC_PROT_EXEC
+// The engine's permissions are the machine's.
+var (
+	_ = [1]struct{}{}[machine.PermRead-C.UC_PROT_READ]
+	_ = [1]struct{}{}[machine.PermWrite-C.UC_PROT_WRITE]
+	_ = [1]struct{}{}[machine.PermExec-C.UC_PROT_EXEC]
 )
 
 // Translate maps the page at a virtual address to a physical one. Where ok is
 // false the access faults.
-type Translate func(va uint64, a Access) (pa uint64, p Perm, ok bool)
+type Translate func(va uint64, a machine.Access) (pa uint64, p machine.Perm, ok bool)
 
 // PageSize is the granularity of Translate and Map, in bytes.
 const PageSize = 4096
@@ -177,15 +166,15 @@ func (e *Engine) self() C.uintptr_t { return C.uintptr_t(uintptr(unsafe.Pointer(
 //export xolTranslate
 func xolTranslate(self unsafe.Pointer, va C.uint64_t, kind C.int) (C.uint64_t, C.uint32_t, C.bool) {
 	if va-(exitAddress-PageSize) < 2*PageSize {
-		return exitPhysical, C.uint32_t(PermRead | PermExec), true
+		return exitPhysical, C.uint32_t(machine.PermRead | machine.PermExec), true
 	}
 	e := (*Engine)(self)
-	access := Read
+	access := machine.AccessRead
 	switch kind {
 	case C.UC_MEM_WRITE:
-		access = Write
+		access = machine.AccessWrite
 	case C.UC_MEM_FETCH:
-		access = Fetch
+		access = machine.AccessFetch
 	}
 	// On arm64 the engine's own pages are smaller: it asks for parts of one.
 	part := uint64(va) % PageSize

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"xol/machine"
 )
 
 // one is a machine with a page of code and a page of data, both at an address
@@ -27,12 +29,12 @@ func openOne(t *testing.T, a Arch) *one {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := Open(a, func(va uint64, _ Access) (uint64, Perm, bool) {
+	e, err := Open(a, func(va uint64, _ machine.Access) (uint64, machine.Perm, bool) {
 		switch va &^ (PageSize - 1) {
 		case codePage:
-			return 0, PermRead | PermExec, true
+			return 0, machine.PermRead | machine.PermExec, true
 		case dataPage:
-			return PageSize, PermRead | PermWrite, true
+			return PageSize, machine.PermRead | machine.PermWrite, true
 		}
 		return 0, 0, false
 	})
@@ -142,7 +144,7 @@ func TestRun(t *testing.T) {
 
 func TestEnginesAreReleased(t *testing.T) {
 	for range 50 {
-		e, err := Open(ARM64, func(uint64, Access) (uint64, Perm, bool) { return 0, 0, false })
+		e, err := Open(ARM64, func(uint64, machine.Access) (uint64, machine.Perm, bool) { return 0, 0, false })
 		if err != nil {
 			t.Fatal(err)
 		}
