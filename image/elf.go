@@ -49,13 +49,6 @@ func (o byteOrder) u64(b []byte) uint64 {
 // i32 widens with the sign.
 func (o byteOrder) i32(b []byte) uint64 { return uint64(int64(int32(o.u32(b)))) }
 
-func (o byteOrder) put16(b []byte, v uint16) {
-	if o == bigEndian {
-		v = bits.ReverseBytes16(v)
-	}
-	binary.LittleEndian.PutUint16(b, v)
-}
-
 func (o byteOrder) put32(b []byte, v uint32) {
 	if o == bigEndian {
 		v = bits.ReverseBytes32(v)
