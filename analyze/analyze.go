@@ -38,6 +38,8 @@ type Options struct {
 	// AsFile judges the text of a kernel or module as the file has it, not as it is
 	// after booting: for who knows what stands in memory.
 	AsFile bool
+	// ISAs are those that a file may be for; nil means all that xol supports.
+	ISAs arch.Set
 }
 
 // ProfileError says that an ISA has no profile of that name.
@@ -94,7 +96,10 @@ type Analysis struct {
 // It returns an *arch.UnknownError, a *ProfileError or what package image
 // finds wrong.
 func New(img *image.Image, opt Options) (*Analysis, error) {
-	isa, err := arch.ByMachine(img.Machine(), img.ByteOrder())
+	if opt.ISAs == nil {
+		opt.ISAs = arch.Supported()
+	}
+	isa, err := opt.ISAs.ByMachine(img.Machine(), img.ByteOrder())
 	if err != nil {
 		return nil, err
 	}

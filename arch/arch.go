@@ -1,11 +1,13 @@
 // Package arch is the registry of the supported ISAs: a name, or the machine
-// and byte order of an ELF header, gives one ISA value.
+// and byte order of an ELF header, gives one ISA value. README.md says how to
+// add an instruction or an ISA.
 package arch
 
 import (
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"xol/arch/amd64"
@@ -21,11 +23,18 @@ import (
 	"xol/usdt"
 )
 
-// ISA is all that the other packages ask of an instruction set architecture.
-// Values are immutable and safe for concurrent use.
+// ISA is what static analysis asks of an instruction set architecture: enough to
+// decode a file and to print and judge its instructions. A new ISA starts with
+// this. What else there may be is asked for by Relocation, Execution, Probing and
+// Markers. Values are immutable and safe for concurrent use.
 type ISA interface {
 	// Name returns "amd64", "arm64", "ppc64" (big-endian) or "ppc64le".
 	optcheck.Architecture
+	// Aliases returns what compilers, kernels and distributions call the ISA, in
+	// lower case.
+	Aliases() []string
+	// Machine returns what the header of an ELF file calls it.
+	Machine() elf.Machine
 	// Text returns the instruction in GNU assembler syntax. lookup names
 	// addresses; nil leaves them as numbers.
 	Text(inst *decode.Inst, lookup decode.SymLookup) string
@@ -38,15 +47,33 @@ type ISA interface {
 	// Optimizer returns the rules of the same profile for turning breakpoints
 	// into jumps.
 	Optimizer(profile string, opt classify.KernelOptions) (optcheck.Optimizer, bool)
+	// FormsPointer returns the address that instruction i of f leaves in a
+	// register from constants alone, or that it loads from a fixed place.
+	FormsPointer(f *classify.Func, i int, mem optcheck.Memory) (addr uint64, ok bool)
+	// Alternative returns what a Linux kernel writes over size bytes at to while
+	// it boots, where code replaces them that is written for the address from:
+	// code re-based, and NOPs.
+	Alternative(code []byte, from, to uint64, size int) []byte
+}
 
+// Relocator is an ISA whose instructions can be moved, one by one and into
+// detour buffers.
+type Relocator interface {
+	ISA
 	relocate.Relocator
 	detour.Builder
-	detour.EntryBuilder
-	detour.Unwinder
-	patch.Patcher
-	usdt.Syntax
 	// Registers returns the register file that user code sees.
 	Registers() *machine.File
+	// DeadRegisters returns general registers that inst does not use, by
+	// number, for far forms that need one and cannot save it; 0 on an ISA that
+	// has no such forms.
+	DeadRegisters(inst *decode.Inst) uint32
+}
+
+// Executor is an ISA whose code can be run by an engine and its instructions
+// compared.
+type Executor interface {
+	Relocator
 	// UndefinedFlags returns the bits of the flags register that the
 	// architecture leaves undefined after inst.
 	UndefinedFlags(inst *decode.Inst) uint64
@@ -58,6 +85,26 @@ type ISA interface {
 	StackScratch(sp uint64) (lo, hi uint64)
 	// Convention returns how C functions are called. It must not be changed.
 	Convention() *machine.Convention
+	// Interpret does what inst does where that is a transfer of control or, on
+	// some ISAs, to make or load from an address relative to its own. It sets the
+	// program counter as well, which is inst.Addr before. For an instruction that
+	// it does not know, done is false; err says that memory cannot be accessed.
+	// Nothing has changed in either case.
+	Interpret(inst *decode.Inst, r machine.Registers, m machine.Memory) (done bool, err error)
+	// WatchUnit returns what the debug facility of the ISA's CPUs can do.
+	WatchUnit() machine.WatchUnit
+	// CheckWatch returns the rule that forbids w; nil where the facility can
+	// watch it.
+	CheckWatch(w machine.Watch) *classify.Rule
+}
+
+// Prober is an ISA on which probes can be put into running code.
+type Prober interface {
+	Executor
+	patch.Patcher
+	detour.EntryBuilder
+	detour.Unwinder
+	usdt.Syntax
 	// FetchRegister returns the index in Registers of the register that probe
 	// events call name, detour.NoRegister for one that is not modelled; ok says
 	// whether there is such a name.
@@ -67,24 +114,18 @@ type ISA interface {
 	// is false where that differs from hit to hit and is not modelled. kernel
 	// says whether the program is one.
 	FrameConstant(name string, kernel bool) (value uint64, ok bool)
-	// Interpret does what inst does where that is a transfer of control or, on
-	// some ISAs, to make or load from an address relative to its own. It sets the
-	// program counter as well, which is inst.Addr before. For an instruction that
-	// it does not know, done is false; err says that memory cannot be accessed.
-	// Nothing has changed in either case.
-	Interpret(inst *decode.Inst, r machine.Registers, m machine.Memory) (done bool, err error)
 	// ReturnInst returns the bytes of the instruction that returns from a
 	// function.
 	ReturnInst() []byte
-	// TrampolinePrefix returns what stands in front of the return instruction
-	// that functions with return probes return to.
+	// TrampolinePrefix returns what stands before the return instruction that
+	// functions with return probes return to.
 	TrampolinePrefix() []byte
 	// TrampolineEntry returns what functions return to, offset bytes after the start of
 	// the prefix: it leads there, and a return to any byte after its first one traps,
 	// among breakpoints. There is none where the return instruction is as good.
 	TrampolineEntry() (code []byte, offset uint64)
 	// OnlyLandingPad reports whether inst does nothing but to be where indirect
-	// branches may land: the probe of a function goes behind it.
+	// branches may land: the probe of a function goes after it.
 	OnlyLandingPad(inst *decode.Inst) bool
 	// FixStep repairs what inst, executed under the single-step exception, did
 	// otherwise than without.
@@ -93,86 +134,113 @@ type ISA interface {
 	// after itself, put into registers of the address of its copy. It is called
 	// with the original.
 	FixEvent(inst *decode.Inst, r machine.Registers)
-	// FormsPointer returns the address that instruction i of f leaves in a
-	// register from constants alone, or that it loads from a fixed place.
-	FormsPointer(f *classify.Func, i int, mem optcheck.Memory) (addr uint64, ok bool)
-	// Alternative returns what a Linux kernel writes over size bytes at to while
-	// it boots, where code replaces them that is written for the address from:
-	// code re-based, and NOPs.
-	Alternative(code []byte, from, to uint64, size int) []byte
-	// WatchUnit returns what the debug facility of the ISA's CPUs can do.
-	WatchUnit() machine.WatchUnit
-	// CheckWatch returns the rule that forbids w; nil where the facility can
-	// watch it.
-	CheckWatch(w machine.Watch) *classify.Rule
-	// DeadRegisters returns general registers that inst does not use, by
-	// number, for far forms that need one and cannot save it; 0 on an ISA that
-	// has no such forms.
-	DeadRegisters(inst *decode.Inst) uint32
 }
 
-var isas = [...]ISA{
+// Relocation returns isa as one whose instructions can be moved, or a
+// *MissingError.
+func Relocation(isa ISA) (Relocator, error) { return as[Relocator](isa, "move its instructions") }
+
+// Execution returns isa as one whose code can be run, or a *MissingError.
+func Execution(isa ISA) (Executor, error) { return as[Executor](isa, "run its code") }
+
+// Probing returns isa as one whose running code can be probed, or a
+// *MissingError.
+func Probing(isa ISA) (Prober, error) { return as[Prober](isa, "put probes into running code") }
+
+// Markers returns isa as one whose static markers can be read, or a
+// *MissingError.
+func Markers(isa ISA) (usdt.Syntax, error) {
+	return as[usdt.Syntax](isa, "read the operands of static markers")
+}
+
+func as[T any](isa ISA, use string) (T, error) {
+	v, ok := isa.(T)
+	if !ok {
+		return v, &MissingError{ISA: isa.Name(), Use: use}
+	}
+	return v, nil
+}
+
+// MissingError says that an ISA is known well enough for some uses, but not for
+// this one.
+type MissingError struct {
+	ISA string
+	Use string // what cannot be done, as after "cannot"
+}
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("xol can analyze %s code but cannot %s", e.ISA, e.Use)
+}
+
+// Set is a list of ISAs. The first that fits counts.
+type Set []ISA
+
+// supported has a line for each ISA and byte order.
+var supported = Set{
 	amd64.ISA{},
 	arm64.ISA{},
 	ppc64.ISA{},
 	ppc64.ISA{LittleEndian: true},
 }
 
-// Names returns the names of all ISAs.
-func Names() []string {
-	names := make([]string, len(isas))
-	for i, isa := range isas {
+// Supported returns all ISAs that xol supports.
+func Supported() Set { return slices.Clone(supported) }
+
+// Names returns the names of the ISAs.
+func (s Set) Names() []string {
+	names := make([]string, len(s))
+	for i, isa := range s {
 		names[i] = isa.Name()
 	}
 	return names
 }
 
-// UnknownError says that an architecture is not supported.
-type UnknownError struct{ Name string }
-
-func (e *UnknownError) Error() string {
-	return fmt.Sprintf("architecture %s is not supported (supported: %s)", e.Name, strings.Join(Names(), ", "))
-}
-
-// aliases are what compilers, kernels and distributions call the ISAs.
-var aliases = map[string]string{
-	"x86_64": "amd64", "x86-64": "amd64", "x64": "amd64",
-	"aarch64":   "arm64",
-	"powerpc64": "ppc64", "ppc64be": "ppc64",
-	"ppc64el": "ppc64le", "powerpc64le": "ppc64le", "powerpc64el": "ppc64le",
-}
-
 // ByName returns the ISA of that name, or of another name that it is known by
 // (x86_64, aarch64, powerpc64le, ppc64el …) in letters of any case, or an
 // *UnknownError.
-func ByName(name string) (ISA, error) {
+func (s Set) ByName(name string) (ISA, error) {
 	asked := strings.ToLower(name)
-	if alias, ok := aliases[asked]; ok {
-		asked = alias
-	}
-	for _, isa := range isas {
-		if isa.Name() == asked {
+	for _, isa := range s {
+		if isa.Name() == asked || slices.Contains(isa.Aliases(), asked) {
 			return isa, nil
 		}
 	}
-	return nil, &UnknownError{name}
+	return nil, &UnknownError{Name: name, Known: s.Names()}
 }
 
 // ByMachine returns the ISA for the header of a 64-bit ELF file, or an
 // *UnknownError.
-func ByMachine(m elf.Machine, order binary.ByteOrder) (ISA, error) {
-	little := order == binary.ByteOrder(binary.LittleEndian)
-	switch {
-	case m == elf.EM_X86_64 && little:
-		return amd64.ISA{}, nil
-	case m == elf.EM_AARCH64 && little:
-		return arm64.ISA{}, nil
-	case m == elf.EM_PPC64:
-		return ppc64.ISA{LittleEndian: little}, nil
+func (s Set) ByMachine(m elf.Machine, order binary.ByteOrder) (ISA, error) {
+	for _, isa := range s {
+		if isa.Machine() == m && isa.ByteOrder() == order {
+			return isa, nil
+		}
 	}
 	endian := "big-endian"
-	if little {
+	if order == binary.ByteOrder(binary.LittleEndian) {
 		endian = "little-endian"
 	}
-	return nil, &UnknownError{fmt.Sprintf("%v (%s)", m, endian)}
+	return nil, &UnknownError{Name: fmt.Sprintf("%v (%s)", m, endian), Known: s.Names()}
+}
+
+// UnknownError says that an architecture is not supported.
+type UnknownError struct {
+	Name  string
+	Known []string // the names of those that are
+}
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("architecture %s is not supported (supported: %s)", e.Name, strings.Join(e.Known, ", "))
+}
+
+// Names returns the names of all supported ISAs.
+func Names() []string { return supported.Names() }
+
+// ByName returns the supported ISA of that name, as Set.ByName does.
+func ByName(name string) (ISA, error) { return supported.ByName(name) }
+
+// ByMachine returns the supported ISA for the header of a 64-bit ELF file, as
+// Set.ByMachine does.
+func ByMachine(m elf.Machine, order binary.ByteOrder) (ISA, error) {
+	return supported.ByMachine(m, order)
 }

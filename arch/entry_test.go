@@ -26,7 +26,11 @@ func TestEntryText(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.isa+" "+c.name, func(t *testing.T) {
-			isa, err := ByName(c.isa)
+			known, err := ByName(c.isa)
+			if err != nil {
+				t.Fatal(err)
+			}
+			isa, err := Probing(known)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -33,7 +33,11 @@ func TestCheckWatch(t *testing.T) {
 		{"ppc64", 0x1000, 0, w, "ppc64/watch-length"},
 	}
 	for _, c := range cases {
-		isa, err := ByName(c.isa)
+		known, err := ByName(c.isa)
+		if err != nil {
+			t.Fatal(err)
+		}
+		isa, err := Execution(known)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"xol/machine"
 )
 
-func openCPU(isa arch.ISA) (machine.Engine, error) { return nativecpu.Open(isa.Registers()) }
+func openCPU(isa arch.Prober) (machine.Engine, error) { return nativecpu.Open(isa.Registers()) }
 
 // skipWithoutCPU skips a test where the system allows no ptrace.
 func skipWithoutCPU(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 // far is a callback that no near call reaches.
 const far = 0x1234_5678_9abc_def0
 
-func planOf(t testing.TB, isa arch.ISA, code []byte, opt detour.Options) *detour.Plan {
+func planOf(t testing.TB, isa arch.Prober, code []byte, opt detour.Options) *detour.Plan {
 	t.Helper()
 	p := new(detour.Plan)
 	if err := isa.PlanDetour(p, sweep(t, isa, code, home), opt); err != nil {

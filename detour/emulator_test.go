@@ -12,7 +12,7 @@ import (
 	"xol/machine"
 )
 
-func openUnicorn(isa arch.ISA) (machine.Engine, error) {
+func openUnicorn(isa arch.Prober) (machine.Engine, error) {
 	return emulator.Open(isa.Name(), isa.Registers())
 }
 

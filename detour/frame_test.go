@@ -153,7 +153,7 @@ func (r *runner) checkRegisters(t *testing.T, want func(index int) uint64) {
 }
 
 // nops returns the least region of instructions that do nothing.
-func nops(isa arch.ISA) []byte {
+func nops(isa arch.Prober) []byte {
 	switch isa.Name() {
 	case "amd64":
 		return []byte{0x90, 0x90, 0x90, 0x90, 0x90}

@@ -36,7 +36,7 @@ func testLibrary(t *testing.T, name string, open opener) {
 // windows returns n runs of instructions from all over the ISA's library, each
 // long enough for the jump. Loops to their own start are left out: a buffer
 // leaves them after one round.
-func windows(t *testing.T, isa arch.ISA, n int) (runs [][]decode.Inst) {
+func windows(t *testing.T, isa arch.Prober, n int) (runs [][]decode.Inst) {
 	t.Helper()
 	im, err := image.OpenFile(libraries[isa.Name()], image.Options{})
 	if os.IsNotExist(err) {

@@ -28,7 +28,7 @@ func unhex(t testing.TB, text string) []byte {
 }
 
 // code returns the bytes in memory.
-func (r region) code(t testing.TB, isa arch.ISA) (code []byte) {
+func (r region) code(t testing.TB, isa arch.Prober) (code []byte) {
 	t.Helper()
 	if r.hex != "" {
 		return unhex(t, r.hex)
@@ -43,7 +43,7 @@ func (r region) code(t testing.TB, isa arch.ISA) (code []byte) {
 	return code
 }
 
-func regionsOf(isa arch.ISA) []region {
+func regionsOf(isa arch.Prober) []region {
 	switch isa.Name() {
 	case "amd64":
 		return amd64Regions

@@ -10,6 +10,7 @@ import (
 	"xol/arch"
 	"xol/decode"
 	"xol/detour"
+	"xol/internal/isatest"
 	"xol/machine"
 	"xol/relocate"
 	"xol/verify"
@@ -28,18 +29,18 @@ const (
 )
 
 // opener opens an engine for an ISA.
-type opener func(isa arch.ISA) (machine.Engine, error)
+type opener func(isa arch.Prober) (machine.Engine, error)
 
-func isaOf(t testing.TB, name string) arch.ISA {
+func isaOf(t testing.TB, name string) arch.Prober {
 	t.Helper()
-	isa, err := arch.ByName(name)
+	isa, err := isatest.Named(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return isa
 }
 
-func callbacks(t testing.TB, isa arch.ISA) []byte {
+func callbacks(t testing.TB, isa arch.Prober) []byte {
 	t.Helper()
 	code, err := os.ReadFile("testdata/callback-" + isa.Name() + ".bin")
 	if err != nil {
@@ -55,7 +56,7 @@ func modeName(kernel bool) string {
 	return "user"
 }
 
-func sweep(t testing.TB, isa arch.ISA, code []byte, addr uint64) []decode.Inst {
+func sweep(t testing.TB, isa arch.Prober, code []byte, addr uint64) []decode.Inst {
 	t.Helper()
 	insts := decode.Sweep(isa, nil, code, addr)
 	for i := range insts {
@@ -69,7 +70,7 @@ func sweep(t testing.TB, isa arch.ISA, code []byte, addr uint64) []decode.Inst {
 // target has package verify take detour buffers for moved regions. The callback
 // stands behind the buffer.
 type target struct {
-	arch.ISA
+	arch.Prober
 	opt      detour.Options
 	callback []byte
 	change   func(code []byte, parts detour.Parts) // of the finished buffer; nil for none
@@ -82,7 +83,7 @@ const callbackOffset = 2048
 
 func (t *target) Plan(p *relocate.Plan, insts []decode.Inst, opt relocate.Options) error {
 	t.insts = insts
-	return t.ISA.Plan(p, insts, opt)
+	return t.Prober.Plan(p, insts, opt)
 }
 
 func (t *target) Encode(dst []byte, _ *relocate.Plan, to uint64) (int, error) {
@@ -106,8 +107,8 @@ func (t *target) Encode(dst []byte, _ *relocate.Plan, to uint64) (int, error) {
 
 // Prepare also makes the stack pointer one that the template can use.
 func (t *target) Prepare(inst *decode.Inst, f *machine.File, s machine.State) {
-	t.ISA.Prepare(inst, f, s)
-	alignStack(t.ISA, f, s)
+	t.Prober.Prepare(inst, f, s)
+	alignStack(t.Prober, f, s)
 }
 
 // StackScratch is all below the red zone that the buffer and its callback use.
@@ -116,8 +117,8 @@ func (t *target) StackScratch(sp uint64) (lo, hi uint64) {
 	return sp - uint64(t.plan.Stack) - callbackStack, sp - redZones[t.Name()][t.opt.Kernel]
 }
 
-func newTarget(t testing.TB, isa arch.ISA, kernel bool) *target {
-	return &target{ISA: isa, callback: callbacks(t, isa), opt: detour.Options{
+func newTarget(t testing.TB, isa arch.Prober, kernel bool) *target {
+	return &target{Prober: isa, callback: callbacks(t, isa), opt: detour.Options{
 		Kernel: kernel, Probe: probeArgument, TOC: tocValue,
 	}}
 }
@@ -129,7 +130,7 @@ func verifyRegions(t testing.TB, tg *target, open opener, runs ...[]decode.Inst)
 	r, err := verify.Regions(context.Background(), runs, verify.Options{
 		Target: tg, Reach: relocate.Near, States: verifyStates, Seed: 11,
 		Engines: func() ([]machine.Engine, error) {
-			e, err := open(tg.ISA)
+			e, err := open(tg.Prober)
 			return []machine.Engine{e}, err
 		},
 	})
@@ -167,7 +168,7 @@ const home = 0x2a00_0040_1000
 
 // runner runs detour buffers from single states.
 type runner struct {
-	isa       arch.ISA
+	isa       arch.Prober
 	file      *machine.File
 	engine    machine.Engine
 	start     machine.State
@@ -180,7 +181,7 @@ type runner struct {
 	writes    []machine.Write
 }
 
-func newRunner(t *testing.T, isa arch.ISA, open opener) *runner {
+func newRunner(t *testing.T, isa arch.Prober, open opener) *runner {
 	t.Helper()
 	e, err := open(isa)
 	if err != nil {
@@ -204,7 +205,7 @@ func (r *runner) randomize(seed uint64) {
 }
 
 // alignStack aligns the stack pointer where the ABI has it aligned everywhere.
-func alignStack(isa arch.ISA, f *machine.File, s machine.State) {
+func alignStack(isa arch.Prober, f *machine.File, s machine.State) {
 	if isa.Name() != "amd64" {
 		f.SetWord(s, f.SP, f.Word(s, f.SP)&^15)
 	}

@@ -41,7 +41,7 @@ const (
 	templateAt   = 0x40_2000
 )
 
-func templateOf(t *testing.T, isa arch.ISA, opt detour.Options) []byte {
+func templateOf(t *testing.T, isa arch.Prober, opt detour.Options) []byte {
 	t.Helper()
 	var p detour.Plan
 	if err := isa.PlanDetour(&p, sweep(t, isa, nops(isa), templateFrom), opt); err != nil {
@@ -80,7 +80,7 @@ func TestTemplates(t *testing.T) {
 }
 
 // listing is the code with our own text, a line for each instruction.
-func listing(t *testing.T, isa arch.ISA, code []byte) string {
+func listing(t *testing.T, isa arch.Prober, code []byte) string {
 	t.Helper()
 	var b strings.Builder
 	insts := sweep(t, isa, code, templateAt)

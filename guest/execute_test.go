@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"xol/arch"
 	"xol/arch/ppc64"
 	"xol/decode"
 	"xol/internal/emulator"
+	"xol/internal/isatest"
 	"xol/internal/workload"
 	"xol/machine"
 	"xol/relocate"
@@ -365,7 +365,7 @@ func TestPrefixedSlots(t *testing.T) {
 
 // BenchmarkPrefixed times a loop with one prefixed instruction.
 func BenchmarkPrefixed(b *testing.B) {
-	isa, err := arch.ByName("ppc64le")
+	isa, err := isatest.Named("ppc64le")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -15,13 +15,14 @@ import (
 	"xol/arch/amd64"
 	"xol/arch/arm64"
 	"xol/arch/ppc64"
+	"xol/internal/isatest"
 	"xol/machine"
 )
 
 func open(t *testing.T, opt Options, isa string) *Machine {
 	t.Helper()
 	var err error
-	if opt.ISA, err = arch.ByName(isa); err != nil {
+	if opt.ISA, err = isatest.Named(isa); err != nil {
 		t.Fatal(err)
 	}
 	m, err := Open(opt)
@@ -484,7 +485,7 @@ func TestTrace(t *testing.T) {
 }
 
 func TestTraceNeedsExact(t *testing.T) {
-	isa, err := arch.ByName("amd64")
+	isa, err := isatest.Named("amd64")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -498,7 +499,7 @@ func TestTraceNeedsExact(t *testing.T) {
 func TestCloseFreesEverything(t *testing.T) {
 	cycle := func(n int) {
 		for k := range n {
-			isa, err := arch.ByName(arch.Names()[k%len(arch.Names())])
+			isa, err := isatest.Named(arch.Names()[k%len(arch.Names())])
 			if err != nil {
 				t.Fatal(err)
 			}

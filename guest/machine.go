@@ -35,7 +35,7 @@ type Options struct {
 
 // Machine is a machine.
 type Machine struct {
-	ISA   arch.ISA
+	ISA   arch.Prober
 	File  *machine.File
 	Order binary.ByteOrder // of data
 	CPUs  []*CPU
@@ -81,16 +81,19 @@ func Open(opt Options) (*Machine, error) {
 	case opt.Trace != nil && !opt.Exact:
 		return nil, errTrace
 	}
+	isa, err := arch.Probing(opt.ISA)
+	if err != nil {
+		return nil, err
+	}
 	m := &Machine{
-		ISA: opt.ISA, File: opt.ISA.Registers(), Order: opt.ISA.ByteOrder(), opt: opt,
+		ISA: isa, File: isa.Registers(), Order: isa.ByteOrder(), opt: opt,
 		memory: memory{pages: map[uint64]*page{}},
 		random: rand.NewPCG(opt.Seed, 0),
 	}
-	var err error
-	if m.model, err = emulator.ModelOf(opt.ISA.Name(), m.File); err != nil {
+	if m.model, err = emulator.ModelOf(isa.Name(), m.File); err != nil {
 		return nil, err
 	}
-	m.target, m.convention = targets[opt.ISA.Name()], opt.ISA.Convention()
+	m.target, m.convention = targets[isa.Name()], isa.Convention()
 	if err := m.start(); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}

@@ -28,7 +28,7 @@ type lab struct {
 	ctx     context.Context // of the runs
 	target  string
 	mode    Mode
-	isa     arch.ISA
+	isa     arch.Prober
 	m       *guest.Machine
 	program *guest.Program
 	r       *runtime.Runtime
@@ -69,7 +69,11 @@ func openLab(ctx context.Context, c *lifeCase, target string, mode Mode) (l *lab
 			err = errors.Join(err, l.close())
 		}
 	}()
-	if l.isa, err = arch.ByName(target); err != nil {
+	isa, err := arch.ByName(target)
+	if err != nil {
+		return l, err
+	}
+	if l.isa, err = arch.Probing(isa); err != nil {
 		return l, err
 	}
 	if l.m, err = guest.Open(guest.Options{ISA: l.isa, CPUs: max(c.cpus, 1), Exact: c.exact, Seed: 1, Turn: 7}); err != nil {

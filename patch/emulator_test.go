@@ -33,7 +33,7 @@ const (
 // any of the bytes written since the one before. Every single step that such a
 // CPU may do has to do what it does in the original text.
 type checker struct {
-	isa    arch.ISA
+	isa    arch.Prober
 	file   *machine.File
 	engine machine.Engine
 

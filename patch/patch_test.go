@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"xol/arch"
+	"xol/internal/isatest"
 	"xol/machine"
 	"xol/patch"
 	"xol/relocate"
@@ -23,9 +24,9 @@ const (
 	detourEnd  = 0x40_2100
 )
 
-func isaOf(t testing.TB, name string) arch.ISA {
+func isaOf(t testing.TB, name string) arch.Prober {
 	t.Helper()
-	isa, err := arch.ByName(name)
+	isa, err := isatest.Named(name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"xol/arch"
 	"xol/guest"
 	"xol/image"
+	"xol/internal/isatest"
 	"xol/machine"
 	"xol/runtime"
 )
@@ -50,7 +51,7 @@ func measure(t *testing.T) (h holdings) {
 // cycle opens a machine with a program, runs it with probes, and leaves it.
 func cycle(t *testing.T, isa string) {
 	t.Helper()
-	i, err := arch.ByName(isa)
+	i, err := isatest.Named(isa)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"xol/arch"
 	"xol/guest"
 	"xol/image"
+	"xol/internal/isatest"
 	"xol/machine"
 	"xol/runtime"
 )
@@ -29,7 +30,7 @@ const snippetText = 0x40_0000 // where the first one is
 type snippets struct {
 	*runtime.Runtime
 	t   *testing.T
-	isa arch.ISA
+	isa arch.Prober
 	m   *guest.Machine
 	img *image.Image
 	at  map[string]uint64 // where functions are
@@ -41,7 +42,7 @@ func (p *snippets) textOf(code string) []byte {
 	return textOf(p.t, p.isa, code)
 }
 
-func textOf(t *testing.T, isa arch.ISA, code string) []byte {
+func textOf(t *testing.T, isa arch.Prober, code string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(code)
 	if err != nil {
@@ -60,7 +61,7 @@ func openSnippets(t *testing.T, isa string, functions []snippet, machine guest.O
 	t.Helper()
 	p := &snippets{t: t, at: map[string]uint64{}}
 	var err error
-	if p.isa, err = arch.ByName(isa); err != nil {
+	if p.isa, err = isatest.Named(isa); err != nil {
 		t.Fatal(err)
 	}
 	file := p.file(functions)

@@ -130,7 +130,7 @@ var eventCases = []eventCase{
 // eventHost runs a function and answers what it asks.
 type eventHost struct {
 	*program
-	isa    arch.ISA
+	isa    arch.Prober
 	one    *eventCase
 	text   map[uint64]decode.Inst // of the program without probes
 	absent map[uint64]func() error

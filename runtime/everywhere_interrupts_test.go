@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"xol/arch"
+	"xol/internal/isatest"
 )
 
 // TestInterruptsLeaveNoTrace calls a function in front of every instruction, and
@@ -16,7 +17,7 @@ func TestInterruptsLeaveNoTrace(t *testing.T) {
 		for _, level := range []string{"0", "2"} {
 			t.Run(name+" -O"+level, func(t *testing.T) {
 				t.Parallel()
-				isa, err := arch.ByName(name)
+				isa, err := isatest.Named(name)
 				if err != nil {
 					t.Fatal(err)
 				}

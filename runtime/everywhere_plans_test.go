@@ -13,6 +13,7 @@ import (
 
 	"xol/arch"
 	"xol/guest"
+	"xol/internal/isatest"
 	"xol/internal/workload"
 	"xol/patch"
 	"xol/runtime"
@@ -44,7 +45,7 @@ type drill struct {
 var longest = map[string]int{"0": 60, "2": 20}
 
 // newDrill takes that call of a function which executes most of it.
-func newDrill(t *testing.T, isa arch.ISA, level, function string) *drill {
+func newDrill(t *testing.T, isa arch.Prober, level, function string) *drill {
 	t.Helper()
 	d := &drill{program: openWith(t, isa, programPath(isa.Name(), level), guest.Options{CPUs: 2, Exact: true}, runtime.Options{})}
 	d.c = d.m.CPUs[other]
@@ -318,7 +319,7 @@ func eachDrill(t *testing.T, f func(t *testing.T, d *drill)) {
 		for _, function := range functions {
 			t.Run(name+" "+function, func(t *testing.T) {
 				t.Parallel()
-				isa, err := arch.ByName(name)
+				isa, err := isatest.Named(name)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -426,13 +427,13 @@ func (d *drill) disarm(t *testing.T, p *runtime.Probe, i int, count *states) (mo
 
 // spoiled is an ISA whose plans lack something.
 type spoiled struct {
-	arch.ISA
+	arch.Prober
 	op    patch.Operation
 	order []int // the steps that are left, in their new order
 }
 
 func (s spoiled) PlanPatch(op patch.Operation, site *patch.Site) (*patch.Plan, error) {
-	p, err := s.ISA.PlanPatch(op, site)
+	p, err := s.Prober.PlanPatch(op, site)
 	if err != nil || op != s.op {
 		return p, err
 	}
@@ -452,7 +453,7 @@ func (spoiled) Traps() []byte { return nil }
 // 4 head, 5 sync; those of Unoptimize 0 breakpoint, 1 sync, 2 tail, 3 sync,
 // 4 redirect, 5 quiesce.
 func TestBrokenPlansFail(t *testing.T) {
-	isa, err := arch.ByName("amd64")
+	isa, err := isatest.Named("amd64")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"xol/arch"
 	"xol/guest"
+	"xol/internal/isatest"
 	"xol/machine"
 	"xol/runtime"
 )
@@ -16,7 +17,7 @@ import (
 // a word, which takes the place of one instruction.
 func TestJumpsOfOneInstruction(t *testing.T) {
 	for _, name := range arch.Names() {
-		isa, err := arch.ByName(name)
+		isa, err := isatest.Named(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,9 +5,9 @@ package runtime_test
 import (
 	"testing"
 
-	"xol/arch"
 	"xol/decode"
 	"xol/image"
+	"xol/internal/isatest"
 )
 
 // TestPower10Everywhere is TestEverywhere for programs with prefixed instructions.
@@ -44,7 +44,7 @@ func prefixedOf(t *testing.T, isaName, level string) (addrs []uint64) {
 		t.Fatal(err)
 	}
 	defer img.Close()
-	isa, err := arch.ByName(isaName)
+	isa, err := isatest.Named(isaName)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"xol/arch"
 	"xol/guest"
 	"xol/image"
+	"xol/internal/isatest"
 	"xol/internal/workload"
 	"xol/machine"
 	"xol/runtime"
@@ -39,7 +40,7 @@ func open(t testing.TB, isaName, level string, mopt guest.Options, opt runtime.O
 
 func openFile(t testing.TB, isaName, path string, mopt guest.Options, opt runtime.Options) *program {
 	t.Helper()
-	isa, err := arch.ByName(isaName)
+	isa, err := isatest.Named(isaName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func openFile(t testing.TB, isaName, path string, mopt guest.Options, opt runtim
 }
 
 // openWith is openFile with an ISA of the caller's own.
-func openWith(t testing.TB, isa arch.ISA, path string, mopt guest.Options, opt runtime.Options) *program {
+func openWith(t testing.TB, isa arch.Prober, path string, mopt guest.Options, opt runtime.Options) *program {
 	t.Helper()
 	mopt.ISA = isa
 	m, err := guest.Open(mopt)

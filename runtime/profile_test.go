@@ -12,6 +12,7 @@ import (
 	"xol/classify"
 	"xol/decode"
 	"xol/guest"
+	"xol/internal/isatest"
 	"xol/runtime"
 )
 
@@ -234,7 +235,7 @@ func TestAddressWithOffset(t *testing.T) {
 }
 
 func TestProfileOptions(t *testing.T) {
-	isa, err := arch.ByName("amd64")
+	isa, err := isatest.Named("amd64")
 	if err != nil {
 		t.Fatal(err)
 	}

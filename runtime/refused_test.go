@@ -11,6 +11,7 @@ import (
 	"xol/arch"
 	"xol/classify"
 	"xol/guest"
+	"xol/internal/isatest"
 	"xol/machine"
 	"xol/runtime"
 )
@@ -27,7 +28,7 @@ func refusedBy(t *testing.T, what string, err error, rule string, errno classify
 // TestOptionsAreRefused asks for what no runtime, or no machine of the ISA, can do.
 func TestOptionsAreRefused(t *testing.T) {
 	for _, isa := range arch.Names() {
-		i, err := arch.ByName(isa)
+		i, err := isatest.Named(isa)
 		if err != nil {
 			t.Fatal(err)
 		}

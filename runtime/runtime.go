@@ -97,7 +97,7 @@ const defaultPass = 10_000
 // handler these cannot be answered, and return ErrInHandler.
 type Runtime struct {
 	m          machine.Machine
-	isa        arch.ISA
+	isa        arch.Prober
 	file       *machine.File
 	convention *machine.Convention
 	opt        Options
@@ -162,8 +162,12 @@ func (o *Options) check(m machine.Machine) error {
 }
 
 // New returns a runtime without probes. It returns an *OptionError for options that the
-// machine cannot have.
-func New(m machine.Machine, isa arch.ISA, opt Options) (*Runtime, error) {
+// machine cannot have, and an *arch.MissingError for an ISA that cannot be probed.
+func New(m machine.Machine, of arch.ISA, opt Options) (*Runtime, error) {
+	isa, err := arch.Probing(of)
+	if err != nil {
+		return nil, err
+	}
 	if err := opt.check(m); err != nil {
 		return nil, err
 	}

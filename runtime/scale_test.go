@@ -19,11 +19,11 @@ import (
 	"github.com/ulikunitz/xz"
 
 	"xol/analyze"
-	"xol/arch"
 	"xol/classify"
 	"xol/decode"
 	"xol/guest"
 	"xol/image"
+	"xol/internal/isatest"
 	"xol/machine"
 	"xol/runtime"
 )
@@ -42,7 +42,7 @@ const (
 func openKernel(t testing.TB, opt runtime.Options) *program {
 	t.Helper()
 	elf := unpackKernel(t)
-	isa, err := arch.ByName("amd64")
+	isa, err := isatest.Named("amd64")
 	if err != nil {
 		t.Fatal(err)
 	}

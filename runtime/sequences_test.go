@@ -64,7 +64,7 @@ type sequenceTotals struct {
 // sequenceWorld is what all sequences of an ISA share: what an independent machine
 // without probes does.
 type sequenceWorld struct {
-	isa         arch.ISA
+	isa         arch.Prober
 	img         *image.Image
 	elf         []byte
 	references  []*reference

@@ -58,7 +58,7 @@ func rewritingOf(isa string) rewriting {
 func (w *rewriting) word(n uint64) uint64 { return uint64(w.zero) | n<<w.shift }
 
 // bytes is the same in memory.
-func (w *rewriting) bytes(isa arch.ISA, n uint64) []byte {
+func (w *rewriting) bytes(isa arch.Prober, n uint64) []byte {
 	switch isa.Name() {
 	case "amd64":
 		return []byte{byte(n)}

@@ -16,6 +16,7 @@ import (
 	"xol/arch"
 	"xol/guest"
 	"xol/image"
+	"xol/internal/isatest"
 	"xol/machine"
 	"xol/runtime"
 )
@@ -72,7 +73,7 @@ const (
 func toolsPath(isa string) string { return "../testdata/guest/tools/" + isa }
 
 // newHost loads the tools into a machine: their text, and nothing else.
-func newHost(t testing.TB, isa arch.ISA) *host {
+func newHost(t testing.TB, isa arch.Prober) *host {
 	t.Helper()
 	m, err := guest.Open(guest.Options{ISA: isa, Exact: true})
 	if err != nil {
@@ -373,7 +374,7 @@ var toolModes = append(slices.Clone(taskModes),
 func TestReturnsOnOtherStacks(t *testing.T) {
 	for _, name := range arch.Names() {
 		t.Run(name, func(t *testing.T) {
-			isa, err := arch.ByName(name)
+			isa, err := isatest.Named(name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -419,7 +420,7 @@ func TestToolsAsTasks(t *testing.T) {
 	for _, name := range arch.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			isa, err := arch.ByName(name)
+			isa, err := isatest.Named(name)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 	"xol/classify"
 	"xol/guest"
 	"xol/image"
+	"xol/internal/isatest"
 	"xol/internal/workload"
 	"xol/machine"
 	"xol/runtime"
@@ -22,14 +23,14 @@ var biases = []uint64{0x5555_5555_0000, 0x7f12_3450_0000, 0x10_0000}
 // system is the group of uprobes of a test, with the file that all map.
 type system struct {
 	*runtime.Uprobes
-	isa  arch.ISA
+	isa  arch.Prober
 	path string
 	file *runtime.File
 }
 
 func newSystem(t *testing.T, isaName string) *system {
 	t.Helper()
-	isa, err := arch.ByName(isaName)
+	isa, err := isatest.Named(isaName)
 	if err != nil {
 		t.Fatal(err)
 	}

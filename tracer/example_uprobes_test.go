@@ -29,7 +29,8 @@ func ExampleUprobes() {
 	check(err)
 
 	system := new(runtime.Uprobes)
-	t := tracer.NewUprobes(system, isa, []*runtime.File{pie}, tracer.Options{Line: func(line string) { fmt.Println(strings.TrimSpace(line)) }})
+	t, err := tracer.NewUprobes(system, isa, []*runtime.File{pie}, tracer.Options{Line: func(line string) { fmt.Println(strings.TrimSpace(line)) }})
+	check(err)
 	check(t.Write(`
 		p:strings/measured /usr/bin/pie:0x3630 text=+0(%di):string # length
 		r:strings/result   /usr/bin/pie:0x3630 n=$retval:u64

@@ -13,7 +13,7 @@ import (
 // file is what kprobe_events and uprobe_events have in common: the events, and
 // the lines that change them.
 type file struct {
-	isa    arch.ISA
+	isa    arch.Prober
 	opt    Options
 	parse  events.Options
 	places func(line, pattern string) []string // that a glob stands for

@@ -37,7 +37,11 @@ type Tracer struct {
 }
 
 // New returns a tracer for a program whose image the runtime has loaded.
-func New(r *runtime.Runtime, isa arch.ISA, img *image.Image, opt Options) (*Tracer, error) {
+func New(r *runtime.Runtime, of arch.ISA, img *image.Image, opt Options) (*Tracer, error) {
+	isa, err := arch.Probing(of)
+	if err != nil {
+		return nil, err
+	}
 	functions, err := img.Functions(image.ExtentSymbol)
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"xol/events"
 	"xol/guest"
 	"xol/image"
+	"xol/internal/isatest"
 	"xol/machine"
 	"xol/runtime"
 	"xol/tracer"
@@ -24,7 +25,7 @@ const textAddr = 0x6000_0000
 
 // loaded is a program on a machine of its ISA, under a runtime.
 type loaded struct {
-	isa arch.ISA
+	isa arch.Prober
 	m   *guest.Machine
 	p   *guest.Program
 	img *image.Image
@@ -33,7 +34,7 @@ type loaded struct {
 
 func load(t testing.TB, isaName, path string) *loaded {
 	t.Helper()
-	isa, err := arch.ByName(isaName)
+	isa, err := isatest.Named(isaName)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,14 +24,19 @@ type Uprobes struct {
 
 // NewUprobes returns the events of a group of processes, which lines define in
 // the files by their names. A glob stands for the entries of the functions whose
-// names it matches.
-func NewUprobes(group *runtime.Uprobes, isa arch.ISA, files []*runtime.File, opt Options) *Uprobes {
+// names it matches. It returns an *arch.MissingError for an ISA that cannot be
+// probed.
+func NewUprobes(group *runtime.Uprobes, of arch.ISA, files []*runtime.File, opt Options) (*Uprobes, error) {
+	isa, err := arch.Probing(of)
+	if err != nil {
+		return nil, err
+	}
 	u := &Uprobes{group: group, files: files}
 	u.file = file{
 		isa: isa, opt: opt, attach: u.attach, places: u.functions,
 		parse: events.Options{Kind: events.Uprobe, ISA: isa, Stat: u.stat},
 	}
-	return u
+	return u, nil
 }
 
 // find returns the file of that name, nil for none.

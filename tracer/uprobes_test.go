@@ -13,6 +13,7 @@ import (
 	"xol/events"
 	"xol/guest"
 	"xol/image"
+	"xol/internal/isatest"
 	"xol/machine"
 	"xol/runtime"
 	"xol/tracer"
@@ -24,7 +25,7 @@ const pieName = "/usr/bin/pie"
 type processes struct {
 	*tracer.Uprobes
 	group *runtime.Uprobes
-	isa   arch.ISA
+	isa   arch.Prober
 	path  string
 	file  *runtime.File
 	lines []string
@@ -33,7 +34,7 @@ type processes struct {
 
 func newProcesses(t *testing.T, isaName string) *processes {
 	t.Helper()
-	isa, err := arch.ByName(isaName)
+	isa, err := isatest.Named(isaName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,12 +47,15 @@ func newProcesses(t *testing.T, isaName string) *processes {
 	if s.file, err = runtime.NewFile(pieName, img); err != nil {
 		t.Fatal(err)
 	}
-	s.Uprobes = tracer.NewUprobes(s.group, isa, []*runtime.File{s.file}, tracer.Options{
+	s.Uprobes, err = tracer.NewUprobes(s.group, isa, []*runtime.File{s.file}, tracer.Options{
 		Line: func(line string) { s.lines = append(s.lines, line) },
 		ProcessTask: func(p *runtime.Process, cpu int) events.Task {
 			return events.Task{Comm: "pie", PID: s.pids[p], CPU: cpu}
 		},
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 

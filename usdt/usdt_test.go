@@ -9,6 +9,7 @@ import (
 
 	"xol/arch"
 	"xol/internal/cputest"
+	"xol/internal/isatest"
 	"xol/machine"
 	"xol/usdt"
 )
@@ -27,7 +28,7 @@ func symbols(name string) (uint64, bool) {
 }
 
 // program returns a CPU whose registers are set by name.
-func program(t testing.TB, isa arch.ISA, regs map[string]uint64) *cputest.CPU {
+func program(t testing.TB, isa arch.Prober, regs map[string]uint64) *cputest.CPU {
 	t.Helper()
 	cpu := cputest.New(isa.Registers(), isa.Name() == "ppc64", machine.Range{Lo: data, Hi: data + 0x1000})
 	for i, w := range []uint64{word0, word1} {
@@ -145,7 +146,7 @@ var evalCases = map[string][]struct {
 
 func TestEval(t *testing.T) {
 	for _, name := range arch.Names() {
-		isa, err := arch.ByName(name)
+		isa, err := isatest.Named(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +177,7 @@ func TestEvalSizesInMemory(t *testing.T) {
 		{"ppc64le", "0(3)", [4]uint64{0xff, 0xeeff, 0xccddeeff, word0}},
 		{"ppc64", "0(3)", [4]uint64{0x88, 0x8899, 0x8899aabb, word0}},
 	} {
-		isa, err := arch.ByName(c.isa)
+		isa, err := isatest.Named(c.isa)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +196,7 @@ func TestEvalSizesInMemory(t *testing.T) {
 }
 
 func TestEvalWithoutMemory(t *testing.T) {
-	isa, err := arch.ByName("amd64")
+	isa, err := isatest.Named("amd64")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +264,7 @@ func TestParseErrors(t *testing.T) {
 		{"ppc64", "8@3,%f1", "cannot be part"},
 		{"ppc64", "8@%f32", "neither a register"},
 	} {
-		isa, err := arch.ByName(c.isa)
+		isa, err := isatest.Named(c.isa)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +291,7 @@ func FuzzParse(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string, which uint8) {
-		isa, err := arch.ByName(arch.Names()[int(which)%len(arch.Names())])
+		isa, err := isatest.Named(arch.Names()[int(which)%len(arch.Names())])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -310,7 +311,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func ExampleParse() {
-	isa, _ := arch.ByName("amd64")
+	isa, _ := isatest.Named("amd64")
 	args, err := usdt.Parse(isa, "8@%rdi -4@-4(%rbp)", nil)
 	if err != nil {
 		fmt.Println(err)

@@ -3,6 +3,8 @@
 // probing them.
 package ppc64
 
+import "debug/elf"
+
 // ISA is the instruction set architecture in one byte order. The zero value is
 // the big-endian one.
 type ISA struct {
@@ -26,6 +28,17 @@ func (a ISA) Name() string {
 	}
 	return "ppc64"
 }
+
+// Aliases returns other names of the ISA.
+func (a ISA) Aliases() []string {
+	if a.LittleEndian {
+		return []string{"ppc64el", "powerpc64le", "powerpc64el"}
+	}
+	return []string{"powerpc64", "ppc64be"}
+}
+
+// Machine returns the machine of ELF files.
+func (ISA) Machine() elf.Machine { return elf.EM_PPC64 }
 
 // Align returns the alignment of instructions in bytes.
 func (ISA) Align() int { return 4 }

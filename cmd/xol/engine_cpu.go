@@ -8,7 +8,7 @@ import (
 	"xol/machine"
 )
 
-func openCPU(isa arch.ISA) (machine.Engine, error) {
+func openCPU(isa arch.Executor) (machine.Engine, error) {
 	if isa.Name() != "amd64" {
 		return nil, errForeignCPU
 	}

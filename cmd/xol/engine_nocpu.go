@@ -7,4 +7,4 @@ import (
 	"xol/machine"
 )
 
-func openCPU(arch.ISA) (machine.Engine, error) { return nil, errForeignCPU }
+func openCPU(arch.Executor) (machine.Engine, error) { return nil, errForeignCPU }

@@ -11,6 +11,6 @@ import (
 
 var errNoUnicorn = errors.New("this build has no Unicorn engine (make build on a machine with a C compiler makes one that has)")
 
-func openEmulator(arch.ISA) (machine.Engine, error) { return nil, errNoUnicorn }
+func openEmulator(arch.Executor) (machine.Engine, error) { return nil, errNoUnicorn }
 
 func engineVersion() string { return "" }

@@ -11,7 +11,7 @@ import (
 	"xol/machine"
 )
 
-func openEmulator(isa arch.ISA) (machine.Engine, error) {
+func openEmulator(isa arch.Executor) (machine.Engine, error) {
 	return emulator.Open(isa.Name(), isa.Registers())
 }
 

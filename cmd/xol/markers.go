@@ -57,10 +57,14 @@ func (a *app) markersOf(list *markerList, path string, symbols []byte) error {
 	if err != nil {
 		return fileError(path, err)
 	}
+	syntax, err := arch.Markers(isa)
+	if err != nil {
+		return fileError(path, err)
+	}
 	list.begin(path, isa.Name()+" "+img.Kind().String())
 	markers, damaged := img.Markers()
 	for i := range markers {
-		list.add(path, newMarkerRow(img, isa, &markers[i]))
+		list.add(path, newMarkerRow(img, syntax, &markers[i]))
 	}
 	if damaged != nil {
 		return fileError(path, damaged)
@@ -76,11 +80,11 @@ type markerRow struct {
 	err error // of the arguments
 }
 
-func newMarkerRow(img *image.Image, isa arch.ISA, m *image.Marker) *markerRow {
+func newMarkerRow(img *image.Image, syntax usdt.Syntax, m *image.Marker) *markerRow {
 	row := &markerRow{Marker: *m}
 	name, base := img.Symbolize(m.Location)
 	row.sym, row.off = name, m.Location-base
-	_, row.err = usdt.Parse(isa, m.Args, img.SymbolAddress)
+	_, row.err = usdt.Parse(syntax, m.Args, img.SymbolAddress)
 	return row
 }
 

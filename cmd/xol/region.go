@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"xol/arch"
 	"xol/decode"
 	"xol/detour"
 	"xol/image"
@@ -76,7 +77,10 @@ func (r *region) take() {
 
 // plan fills the detour buffer for an address behind the text.
 func (r *region) plan() (*detourBuffer, error) {
-	isa := r.answer.file.ISA
+	isa, err := arch.Relocation(r.answer.file.ISA)
+	if err != nil {
+		return nil, err
+	}
 	moved := r.insts[:decode.From(r.insts, r.end-r.dead)]
 	d := &detourBuffer{at: r.answer.file.slotPage()}
 	d.callback = d.at + callbackDistance

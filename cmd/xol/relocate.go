@@ -94,7 +94,7 @@ Exit status: 1 where an instruction cannot be moved.`,
 
 // mover moves instructions of one ISA as the flags ask.
 type mover struct {
-	isa     arch.ISA
+	isa     arch.Relocator
 	profile classify.Profile
 	opt     relocate.Options
 	form    string // where a line of input does not say
@@ -159,7 +159,11 @@ var (
 )
 
 // setISA completes m for an ISA: register names are the ISA's own.
-func (m *mover) setISA(isa arch.ISA, opt *relocateOptions) error {
+func (m *mover) setISA(of arch.ISA, opt *relocateOptions) error {
+	isa, err := arch.Relocation(of)
+	if err != nil {
+		return err
+	}
 	dead, err := registerSet(isa.Registers(), opt.dead)
 	if err != nil {
 		return err

@@ -73,7 +73,11 @@ func (a *app) verify(opt *verifyOptions, path string) error {
 	if err != nil {
 		return fileError(path, err)
 	}
-	open, err := a.engines(an.ISA)
+	isa, err := arch.Execution(an.ISA)
+	if err != nil {
+		return fileError(path, err)
+	}
+	open, err := a.engines(isa)
 	if err != nil {
 		return fileError(path, err)
 	}
@@ -85,7 +89,7 @@ func (a *app) verify(opt *verifyOptions, path string) error {
 	}
 	p := verifyProgress{app: a}
 	report, err := verify.File(ctx, an, verify.Options{
-		Target: an.ISA, Engines: open, Reach: reaches[opt.distance.value],
+		Target: isa, Engines: open, Reach: reaches[opt.distance.value],
 		Sample: opt.sample, States: opt.states, Seed: opt.seed, Workers: workers,
 		Progress: p.done,
 	})
@@ -97,7 +101,7 @@ func (a *app) verify(opt *verifyOptions, path string) error {
 	if opt.format.value == formatJSON {
 		writeReportJSON(w, report)
 	} else {
-		writeReport(w, a.palette(), an.ISA, report)
+		writeReport(w, a.palette(), isa, report)
 	}
 	if report.Differences > 0 {
 		err = answerNo
@@ -107,7 +111,7 @@ func (a *app) verify(opt *verifyOptions, path string) error {
 
 // engines returns what opens the engines for an ISA, after trying it once: a
 // missing one is named on standard error, and an error where none is left.
-func (a *app) engines(isa arch.ISA) (func() ([]machine.Engine, error), error) {
+func (a *app) engines(isa arch.Executor) (func() ([]machine.Engine, error), error) {
 	var openers []engineOpener
 	var missing []error
 	for _, open := range engineOpeners {
@@ -148,7 +152,7 @@ func (a *app) engines(isa arch.ISA) (func() ([]machine.Engine, error), error) {
 var errForeignCPU = errors.New("this machine's CPU does not run it")
 
 // engineOpener opens one kind of engine, or says why there is none.
-type engineOpener func(arch.ISA) (machine.Engine, error)
+type engineOpener func(arch.Executor) (machine.Engine, error)
 
 // engineOpeners are the kinds of engines, first the one to prefer.
 var engineOpeners = []engineOpener{openEmulator, openCPU}
@@ -197,7 +201,7 @@ func countFields(r *records, name string, counts []verify.Count) {
 
 // writeReport prints the counts, then each difference with the state that
 // shows it.
-func writeReport(w *bufio.Writer, p palette, isa arch.ISA, v *verify.Report) {
+func writeReport(w *bufio.Writer, p palette, isa arch.Executor, v *verify.Report) {
 	t := table{palette: p}
 	line := func(label string, n int, note string) {
 		t.left(38, label, plain)
@@ -230,7 +234,7 @@ func writeReport(w *bufio.Writer, p palette, isa arch.ISA, v *verify.Report) {
 	w.Write(t.buf)
 }
 
-func writeDifference(t *table, isa arch.ISA, d *verify.Difference) {
+func writeDifference(t *table, isa arch.Executor, d *verify.Difference) {
 	t.end()
 	t.left(0, fmt.Sprintf("%#x  %x  %s", d.Inst.Addr, d.Inst.Bytes(), isa.Text(&d.Inst, nil)), bold)
 	t.end()

@@ -14,7 +14,11 @@ import (
 // canRun reports whether there is an engine for an ISA.
 func canRun(t *testing.T, name string) bool {
 	t.Helper()
-	isa, err := arch.ByName(name)
+	known, err := arch.ByName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	isa, err := arch.Execution(known)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +67,7 @@ func TestVerify(t *testing.T) {
 }
 
 func TestVerifyWithoutAnEngine(t *testing.T) {
-	none := func(arch.ISA) (machine.Engine, error) { return nil, errors.New("no engine for tests") }
+	none := func(arch.Executor) (machine.Engine, error) { return nil, errors.New("no engine for tests") }
 	defer func(saved []engineOpener) { engineOpeners = saved }(engineOpeners)
 	engineOpeners = []engineOpener{none}
 	inv := xol("verify testdata/amd64.elf", "")
