@@ -121,7 +121,7 @@ func (p *kprobeJudge) Insts(verdicts []classify.Verdict, f *classify.Func, first
 	insts := f.Insts[first:][:len(verdicts)]
 	for i := range verdicts {
 		inst := &insts[i]
-		if w.next == inst.Addr-f.Addr && !w.lost && p.plain(&verdicts[i], inst) {
+		if w.next == inst.Addr-f.Addr && !w.lost && p.common(&verdicts[i], inst) {
 			w.start = w.next
 			w.next += uint64(inst.Len)
 			continue
@@ -366,11 +366,14 @@ func (k *kernelInsn) kprobeBoost() bool {
 	if k.prefixes&(PrefixCS|Prefix67) != 0 {
 		return false
 	}
-	reg, letter := k.reg(), kprobeBoosts[k.op[0]]
-	switch {
-	case letter == '+':
-		return true
-	case k.does&kprobeBoostsGroups == 0:
+	return kprobeBoosts[k.op[0]] == '+' || k.does.boostsReg(k.op[0], k.reg())
+}
+
+// boostsReg returns the result of the boost test for an opcode that asks for
+// ModRM.reg.
+func (b behavior) boostsReg(op, reg byte) bool {
+	letter := kprobeBoosts[op]
+	if b&kprobeBoostsGroups == 0 {
 		return letter == 'f' && reg == 4
 	}
 	switch letter {
@@ -386,23 +389,24 @@ func (k *kernelInsn) kprobeBoost() bool {
 	return false
 }
 
-// plain fills in v for the common instructions that the opcode alone decides,
-// and reports whether inst is one of them.
-func (p *kprobeJudge) plain(v *classify.Verdict, inst *decode.Inst) bool {
-	d := DetailOf(inst)
-	if p.cfi || !isPlain(inst, d) {
+// common fills in v for the common instructions, and reports whether inst is one
+// of them.
+func (p *kprobeJudge) common(v *classify.Verdict, inst *decode.Inst) bool {
+	if p.cfi {
 		return false
 	}
-	op := d.Opcode()
-	switch action := kprobeActions[op]; action {
-	case '.':
-		if kprobeBoosts[op] != '+' || inst.PCRel.Kind != decode.PCRelNone {
+	switch kind := p.decoder.kindOf(inst); kind {
+	case commonMoves, commonStays:
+		if !copyReaches(inst) {
 			return false
 		}
-		v.Exec, v.Boost = classify.ExecSlot, true
-		v.Boosted = p.boosts && inst.Len <= maxBoosted
-	case 'J', 'U', 'C':
-		v.Exec, v.Emulator = classify.ExecEmulate, kprobeEmulators[action&127]
+		v.Exec, v.Boost = classify.ExecSlot, kind == commonMoves
+		v.Boosted = v.Boost && p.boosts && inst.Len <= maxBoosted
+	case commonBranch:
+		v.Exec, v.Emulator = classify.ExecEmulate, "jcc"
+		if d := DetailOf(inst); d.Map() == MapOneByte {
+			v.Emulator = kprobeEmulators[kprobeActions[d.Opcode()]&127]
+		}
 	default:
 		return false
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 
 	"xol/classify"
-	"xol/decode"
 )
 
 // kernelInsn is an instruction as the instruction decoder of Linux sees it,
@@ -42,6 +41,7 @@ type kernelDecoder struct {
 	knows   behavior
 	primary [256]byte // letters, as in kernelMap0
 	maps    [kernelMapCount][256]kernelCell
+	common  [Map0F + 1][256]commonKind
 }
 
 // kernelCell holds the letters of an opcode by the variant that a prefix
@@ -76,6 +76,7 @@ func newKernelDecoder(v classify.Version) *kernelDecoder {
 			d.setRow(c.m, c.row, c.letters)
 		}
 	}
+	d.sortCommon()
 	return d
 }
 
@@ -181,14 +182,6 @@ var kernelForms = [128]kernelForm{
 	'Z': {asLegacy | asEVEX, true, immZ},
 	'D': {asVEX | asEVEX, true, imm32},
 	'G': {asLegacy | asVEX | asEVEX, true, immNone},
-}
-
-// isPlain reports whether inst, with d its Detail, is of the one-byte map with
-// at most a REX prefix. The kernel decodes all of those rightly, so that most
-// need no second look at their bytes.
-func isPlain(inst *decode.Inst, d Detail) bool {
-	const others = 15<<encodingAt | 15<<mapAt | 0x7ff<<prefixesAt | 15<<countAt
-	return d&others == 0 && uint8(d>>rexAt&1) == inst.Fields.Opcode && !inst.Has(decode.Invalid)
 }
 
 // decode fills in k with the instruction at b[0] and reports whether the kernel

@@ -87,7 +87,7 @@ func (o kprobeOptimizer) lay(l *optcheck.Layout, f *optcheck.Function) optcheck.
 		}
 		l.Starts.Add(off)
 		at := i < len(f.Insts) && f.Insts[i].Addr-f.Addr == off
-		if at && o.layPlain(l, &f.Insts[i], &f.Verdicts[i], off) {
+		if at && o.layCommon(l, &f.Insts[i], &f.Verdicts[i], off) {
 			off += uint64(f.Insts[i].Len)
 			continue
 		}
@@ -129,35 +129,40 @@ func exceptionAt(l *optcheck.Layout, f *optcheck.Function) *place.Mark {
 	return nil
 }
 
-// layPlain notes in l one of the common instructions of which the verdict on it
+// layCommon notes in l an instruction of which its opcode, or the verdict on it,
 // tells how the kernel takes it, and reports whether inst is one of them.
-func (o kprobeOptimizer) layPlain(l *optcheck.Layout, inst *decode.Inst, v *classify.Verdict, off uint64) bool {
-	switch {
+func (o kprobeOptimizer) layCommon(l *optcheck.Layout, inst *decode.Inst, v *classify.Verdict, off uint64) bool {
+	stays := true
+	switch kind := o.decoder.kindOf(inst); {
+	case kind == commonMoves, kind == commonStays:
+		stays = kind == commonStays || !copyReaches(inst)
+	case kind == commonBranch:
+		if inst.Flow == decode.FlowCall {
+			break
+		}
+		if o.toThunk(inst.Target) {
+			return false
+		}
+		if !inst.Has(decode.External) {
+			l.Branch(off, off+inst.Target-inst.Addr)
+		}
 	case v.MovedTo != 0 || inst.Has(decode.Invalid):
 		return false
 	case v.Exec == classify.ExecSlot && v.Hazard == nil && (!v.Boosted || inst.Flow == decode.FlowNone):
 		// The kernel counts the same length, and only boosted branches run in a slot.
-	case v.Exec == classify.ExecEmulate && isPlainBranch(inst):
-		if o.noIndirect && (inst.Flow == decode.FlowJumpIndirect || o.toThunk(inst.Target)) {
+		stays = !v.Boost
+	case v.Exec == classify.ExecEmulate && inst.Flow != decode.FlowJumpIf && isCommon(inst, DetailOf(inst)):
+		if o.noIndirect && inst.Flow == decode.FlowJumpIndirect {
 			return false
 		}
-		if (inst.Flow == decode.FlowJump || inst.Flow == decode.FlowJumpIf) && !inst.Has(decode.External) {
-			l.Branch(off, off+inst.Target-inst.Addr)
-		}
+		stays = !v.Boost
 	default:
 		return false
 	}
-	if !v.Boost {
+	if stays && v.Exec != classify.ExecFtrace {
 		l.Fixed.Add(off)
 	}
 	return true
-}
-
-// isPlainBranch reports whether inst, which the kernel emulates, has no prefix
-// that may make the kernel take it otherwise. Of two-byte opcodes it emulates
-// only conditional jumps.
-func isPlainBranch(inst *decode.Inst) bool {
-	return isPlain(inst, DetailOf(inst)) || inst.Raw[0] == 0x0F
 }
 
 // fixed reports whether the kernel would not move k, which stands at addr, into

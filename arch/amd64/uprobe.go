@@ -172,7 +172,7 @@ var uprobeOpcodeRules = [128]uint8{
 // and reports whether inst is one of them.
 func (p *uprobeJudge) plain(v *classify.Verdict, inst *decode.Inst) bool {
 	d := DetailOf(inst)
-	if !isPlain(inst, d) {
+	if !isCommon(inst, d) || d.Map() != MapOneByte {
 		return false
 	}
 	switch op := d.Opcode(); uprobeOpcodes[op] {
