@@ -43,61 +43,80 @@ func Summarize(r *Result) (s Summary) {
 
 // Set makes s the summary of r, in the memory that the reasons of s have.
 func (s *Summary) Set(r *Result) {
-	*s = Summary{Reasons: s.Reasons[:0], JumpReasons: s.JumpReasons[:0], Optimized: len(r.Optimize) > 0}
+	reasons, jumpReasons := counter{list: s.Reasons[:0]}, counter{list: s.JumpReasons[:0]}
+	*s = Summary{Optimized: len(r.Optimize) > 0}
+	var ways [4]int // probeable instructions by Exec
 	for i := range r.Verdicts {
-		s.add(&r.Insts[i], &r.Verdicts[i])
+		v := &r.Verdicts[i]
+		if v.Depends {
+			s.Depends++
+		}
+		switch {
+		case r.Insts[i].Has(decode.Invalid):
+			s.Invalid++
+			continue
+		case !v.OK():
+			reasons.add(v.Rule)
+			continue
+		case v.Hazard != nil:
+			s.Hazards++
+		case v.Notes != 0:
+			s.Noted++
+		}
+		ways[v.Exec&3]++
+		if v.Boosted && v.Exec == classify.ExecSlot {
+			s.Boosted++
+		}
 	}
+	s.Slot, s.Emulated, s.Ftrace = ways[classify.ExecSlot], ways[classify.ExecEmulate], ways[classify.ExecFtrace]
+	s.Reasons = reasons.list
+	for i := range s.Reasons {
+		if n := s.Reasons[i].Count; s.Reasons[i].undecided() {
+			s.Undecided += n
+		} else {
+			s.Refused += n
+		}
+	}
+	s.Insts = len(r.Verdicts) - s.Invalid
+	s.Probeable = s.Insts - s.Refused - s.Undecided
 	for i := range r.Optimize {
 		v := &r.Optimize[i]
 		switch {
 		case v.OK():
 			s.Optimizable++
 		case v.Rule != nil:
-			s.JumpReasons = count(s.JumpReasons, v.Rule, 1)
+			jumpReasons.add(v.Rule)
 		}
 		if v.Depends && !r.Verdicts[i].Depends {
 			s.Depends++
 		}
 	}
+	s.JumpReasons = jumpReasons.list
 	s.Rank()
 }
 
-func (s *Summary) add(inst *decode.Inst, v *classify.Verdict) {
-	if v.Depends {
-		s.Depends++
-	}
-	if inst.Has(decode.Invalid) {
-		s.Invalid++
+// undecided reports whether the rule says that too little is known.
+func (r *Reason) undecided() bool { return (&classify.Verdict{Rule: r.Rule}).Undecided() }
+
+// counter counts rules. The one that was counted last is likely to come next.
+type counter struct {
+	list []Reason
+	last int
+}
+
+func (c *counter) add(rule *classify.Rule) {
+	if c.last < len(c.list) && c.list[c.last].Rule == rule {
+		c.list[c.last].Count++
 		return
 	}
-	s.Insts++
-	if !v.OK() {
-		if v.Undecided() {
-			s.Undecided++
-		} else {
-			s.Refused++
+	for c.last = range c.list {
+		if c.list[c.last].Rule == rule {
+			c.list[c.last].Count++
+			return
 		}
-		s.Reasons = count(s.Reasons, v.Rule, 1)
-		return
 	}
-	s.Probeable++
-	switch v.Exec {
-	case classify.ExecSlot:
-		s.Slot++
-		if v.Boosted {
-			s.Boosted++
-		}
-	case classify.ExecEmulate:
-		s.Emulated++
-	case classify.ExecFtrace:
-		s.Ftrace++
-	}
-	switch {
-	case v.Hazard != nil:
-		s.Hazards++
-	case v.Notes != 0:
-		s.Noted++
-	}
+	c.last = len(c.list)
+	c.list = append(c.list, Reason{rule, 1})
 }
 
 // count adds n to the count of a rule.

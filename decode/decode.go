@@ -36,9 +36,13 @@ type Decoder interface {
 func Sweep(d Decoder, dst []Inst, code []byte, addr uint64) []Inst {
 	align := d.Align()
 	for len(code) > 0 {
+		n := len(dst)
 		dst = append(dst, Inst{})
-		inst := &dst[len(dst)-1]
-		if d.Decode(inst, code, addr) != nil {
+		inst := &dst[n]
+		if n > 0 && dst[n-1].sameByte(code[0]) {
+			*inst = dst[n-1]
+			inst.Addr = addr
+		} else if d.Decode(inst, code, addr) != nil {
 			n := min(align, len(code))
 			*inst = Inst{Addr: addr, Len: uint8(n), Props: Invalid}
 			copy(inst.Raw[:], code[:n])
@@ -47,6 +51,12 @@ func Sweep(d Decoder, dst []Inst, code []byte, addr uint64) []Inst {
 		addr += uint64(inst.Len)
 	}
 	return dst
+}
+
+// sameByte reports whether i is an instruction of one byte, which is b: padding
+// consists of many.
+func (i *Inst) sameByte(b byte) bool {
+	return i.Len == 1 && i.Raw[0] == b && i.Props&(Invalid|HasTarget|External) == 0
 }
 
 // Find returns the index of the instruction that holds addr, in instructions

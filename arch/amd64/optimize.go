@@ -55,14 +55,22 @@ func (o kprobeOptimizer) Func(dst []optcheck.Verdict, f *optcheck.Function, s *o
 	base := len(dst)
 	dst = slices.Grow(dst, len(f.Insts))[:base+len(f.Insts)]
 	verdicts := dst[base:]
+	open := 0
+	for i := range verdicts {
+		decided := false
+		if verdicts[i], decided = optcheck.LinuxKprobe(&f.Verdicts[i]); !decided {
+			open++
+		}
+	}
+	if open == 0 {
+		return dst
+	}
 	l := s.Layout(uint64(len(f.Code)))
 	whole := o.lay(l, f)
 	for i := range verdicts {
-		v, decided := optcheck.LinuxKprobe(&f.Verdicts[i])
-		if !decided {
-			v = optimizeRegion(l, f, f.Insts[i].Addr-f.Addr, &whole)
+		if v := &f.Verdicts[i]; v.OK() && verdicts[i].Rule == nil {
+			optimizeRegion(&verdicts[i], l, f, f.Insts[i].Addr-f.Addr, &whole)
 		}
-		verdicts[i] = v
 	}
 	optimizeReserved(verdicts, f)
 	markDependent(verdicts, f)
@@ -200,31 +208,36 @@ func (k *kernelInsn) jumpsIndirectly() bool {
 	return k.op[0] == 0xFF && k.reg()&6 == 4 || k.op[0] == 0xEA
 }
 
-// optimizeRegion judges the region that starts at off. whole has a rule where
-// that refuses all of f.
-func optimizeRegion(l *optcheck.Layout, f *optcheck.Function, off uint64, whole *optcheck.Verdict) optcheck.Verdict {
+// optimizeRegion fills in v, the zero verdict, for the region that starts at off.
+// whole has a rule where that refuses all of f.
+func optimizeRegion(v *optcheck.Verdict, l *optcheck.Layout, f *optcheck.Function, off uint64, whole *optcheck.Verdict) {
 	if uint64(len(f.Code))-off < jumpNear {
-		return optcheck.Refuse(&optimizeRules[optimizeBeyond], f.End())
+		v.Rule, v.Culprit = &optimizeRules[optimizeBeyond], f.End()
+		return
 	}
 	if whole.Rule != nil {
-		return *whole
+		*v = *whole
+		return
 	}
-	// The byte behind the jump counts, too.
+	// The byte after the jump counts, too.
 	if from, ok := l.BranchInto(off+1, jumpNear); ok {
-		return optcheck.Refuse(&optimizeRules[optimizeTarget], f.Addr+from)
+		v.Rule, v.Culprit = &optimizeRules[optimizeTarget], f.Addr+from
+		return
 	}
 	if !reachesSlots(f.Addr + off) {
-		return optcheck.Refuse(&optimizeRules[optimizeReach], 0)
+		v.Rule = &optimizeRules[optimizeReach]
+		return
 	}
-	switch at, ok := l.Fixed.Within(off, jumpNear); {
-	case ok && at == off:
-		return optcheck.Refuse(&optimizeRules[optimizeFixed], 0)
-	case ok:
-		return optcheck.Refuse(&optimizeRules[optimizeFixed], f.Addr+at)
+	if at, ok := l.Fixed.Within(off, jumpNear); ok {
+		v.Rule = &optimizeRules[optimizeFixed]
+		if at != off {
+			v.Culprit = f.Addr + at
+		}
+		return
 	}
 	end, _ := l.Starts.Within(off+jumpNear, maxInsnLen)
-	region := uint8(end - off)
-	return optcheck.Verdict{Region: region, Moved: region}
+	v.Region = uint8(end - off)
+	v.Moved = v.Region
 }
 
 // optimizeReserved refuses the regions that touch text which the kernel
