@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"sync"
 
 	"xol/image/isa"
 )
@@ -35,14 +34,7 @@ const (
 	WhenNever  = isa.WhenNever  // on no such machine
 )
 
-// Alternatives returns what the tables of a kernel or a module tell of text
-// that is replaced, by address. Of several that stand at one address, a later
-// one in the list is written over an earlier one. Text that was taken from a
-// running kernel has none left, as far as its indirect calls tell. The caller
-// must not change the list.
-func (im *Image) Alternatives() ([]Alternative, error) { return im.replaced() }
-
-func (im *Image) readAlternatives() ([]Alternative, error) {
+func (im *program) readAlternatives() ([]Alternative, error) {
 	if im.kind != KindKernel && im.kind != KindModule {
 		return nil, nil
 	}
@@ -50,8 +42,7 @@ func (im *Image) readAlternatives() ([]Alternative, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := alternativeReader{marker: marker{im: im, syms: syms}}
-	r.relas = sync.OnceValues(r.dynamicRelocations)
+	r := alternativeReader{marker: im.newMarker(syms)}
 	if err := r.paravirtCalls(); err != nil {
 		return nil, err
 	}
@@ -81,12 +72,6 @@ func (im *Image) readAlternatives() ([]Alternative, error) {
 	slices.SortStableFunc(r.list, func(a, b Alternative) int { return cmp.Compare(a.Addr, b.Addr) })
 	return r.list, nil
 }
-
-// The sections of the tables that say where a replacement stands: of x86 and
-// arm64, and of ppc64.
-const altSection = ".altinstructions"
-
-var fixupTables = []string{"__ftr_fixup", "__mmu_ftr_fixup", "__fw_ftr_fixup"}
 
 // alternativeReader collects alternatives.
 type alternativeReader struct {

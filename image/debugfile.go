@@ -221,18 +221,13 @@ func (im *Image) buildID() []byte {
 	return nil
 }
 
-// takeDebug takes the symbols of a debug file, whose sections are those of im
-// by their addresses.
-func (t *symtab) takeDebug(im *Image, d *debugFile) error {
-	if err := t.take(d.Image, d.sectionOfType(elf.SHT_SYMTAB)); err != nil {
-		return fmt.Errorf("%s: %w", d.path, err)
+// debugFileSymbols returns the debug file if it has symbols, and its path.
+func (im *Image) debugFileSymbols() (*file, string) {
+	d, _ := im.debug()
+	if d == nil || d.sectionOfType(elf.SHT_SYMTAB) == nil {
+		return nil, ""
 	}
-	for i := range t.syms {
-		if s := &t.syms[i]; int64(s.sec) < int64(len(d.sections)) {
-			s.sec = im.sectionIndexAt(s.addr)
-		}
-	}
-	return nil
+	return &d.file, d.path
 }
 
 // debugSectionOf opens a section of debugging information of the file, or of

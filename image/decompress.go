@@ -106,14 +106,6 @@ func unpackError(m *method, p *packing, err error) error {
 	return &FormatError{What: "damaged " + m.name + " data", Where: p.where(), Err: err}
 }
 
-// readError says which part of a file could not be read, or is not there.
-func readError(err error, where string) error {
-	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return truncated(where)
-	}
-	return &FormatError{What: "cannot read", Where: where, Err: err}
-}
-
 // sink collects at most limit bytes. Its memory grows with what really comes.
 type sink struct {
 	buf   []byte

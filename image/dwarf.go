@@ -10,7 +10,7 @@ import (
 // debugSection opens a section of debugging information: .debug_NAME, or
 // .zdebug_NAME as it was once compressed. Where it can be read in place, it
 // is.
-func (im *Image) debugSection(name string) (*io.SectionReader, error) {
+func (im *file) debugSection(name string) (*io.SectionReader, error) {
 	s, old := im.sectionNamed(".debug_"+name), false
 	if s == nil {
 		s, old = im.sectionNamed(".zdebug_"+name), true

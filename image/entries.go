@@ -2,7 +2,6 @@ package image
 
 import (
 	"slices"
-	"sync"
 )
 
 // EntrySites returns where functions have a call or NOP at their entry for
@@ -10,13 +9,12 @@ import (
 // -fpatchable-function-entry, as far as a table says so (__mcount_loc,
 // __patchable_function_entries). The address is that of the instruction that
 // becomes a call, as Linux has it. The list is sorted.
-func (im *Image) EntrySites() ([]uint64, error) {
+func (im *program) EntrySites() ([]uint64, error) {
 	syms, err := im.symbols()
 	if err != nil {
 		return nil, err
 	}
-	m := &marker{im: im, syms: syms}
-	m.relas = sync.OnceValues(m.dynamicRelocations)
+	m := im.newMarker(syms)
 	for i := range linuxTables {
 		t := &linuxTables[i]
 		if t.section != mcountSection && t.section != patchableSection {
@@ -37,9 +35,3 @@ func (im *Image) EntrySites() ([]uint64, error) {
 	slices.Sort(sites)
 	return slices.Compact(sites), nil
 }
-
-// The sections of the two tables.
-const (
-	mcountSection    = "__mcount_loc"
-	patchableSection = "__patchable_function_entries"
-)

@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"unicode"
@@ -132,4 +133,12 @@ func printable(s string) string {
 		s = strconv.Quote(s)
 	}
 	return s
+}
+
+// readError says which part of a file could not be read, or is not there.
+func readError(err error, where string) error {
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return truncated(where)
+	}
+	return &FormatError{What: "cannot read", Where: where, Err: err}
 }

@@ -9,18 +9,6 @@ import (
 	"sync"
 )
 
-// Extent says where a function ends.
-type Extent uint8
-
-const (
-	// ExtentSymbol: where its symbol's size says, else at the next symbol,
-	// else at the end of the section.
-	ExtentSymbol Extent = iota
-	// ExtentNext: at the next symbol whatever its size, as Linux counts
-	// [kernel/kallsyms.c].
-	ExtentNext
-)
-
 // Source says what a function is known from.
 type Source uint8
 
@@ -60,22 +48,7 @@ type Function struct {
 // End returns the address behind the function.
 func (f *Function) End() uint64 { return f.Addr + f.Size }
 
-// Functions returns the functions of the file, sorted by address, without
-// overlap. Of several symbols at one address, one is taken: in a kernel the
-// one that kallsyms reports.
-//
-// Text that belongs to no symbol is divided by .gopclntab, the procedure
-// linkage table, .eh_frame and the entry point, and what remains is named after
-// its section. Padding is left
-// out, and so is .altinstr_replacement, which never runs in place. Bytes that
-// a symbol in text calls data are in no function with ExtentSymbol.
-//
-// The caller must not change the list.
-func (im *Image) Functions(e Extent) ([]Function, error) {
-	return im.extents[min(e, ExtentNext)]()
-}
-
-func (im *Image) listFunctions(e Extent) ([]Function, error) {
+func (im *namedFile) listFunctions(e Extent) ([]Function, error) {
 	t, err := im.symbols()
 	if err != nil {
 		return nil, err
@@ -95,7 +68,7 @@ func (im *Image) listFunctions(e Extent) ([]Function, error) {
 }
 
 // textSymbols returns how many symbols are in text.
-func (im *Image) textSymbols(t *symtab) int {
+func (im *file) textSymbols(t *symtab) int {
 	n := 0
 	for i := range im.text {
 		n += t.below(im.text[i].End()) - t.below(im.text[i].Addr)
@@ -104,7 +77,7 @@ func (im *Image) textSymbols(t *symtab) int {
 }
 
 // cutBySymbols adds what the symbols say of a range of text.
-func (im *Image) cutBySymbols(c *cutter, t *symtab, e Extent) {
+func (im *file) cutBySymbols(c *cutter, t *symtab, e Extent) {
 	rule := im.aliasRule(t, e)
 	r := &im.text[c.text]
 	covered := uint64(0) // end of the symbols so far that have a size
@@ -138,28 +111,9 @@ func (im *Image) cutBySymbols(c *cutter, t *symtab, e Extent) {
 	}
 }
 
-// anyIFunc reports whether any symbol of a group is of type STT_GNU_IFUNC.
-func (t *symtab) anyIFunc(group []uint32) bool {
-	for _, i := range group {
-		if t.syms[i].typ() == elf.STT_GNU_IFUNC {
-			return true
-		}
-	}
-	return false
-}
-
-// localEntry returns the offset of a function's local entry point by its
-// symbol.
-func (im *Image) localEntry(other byte) uint64 {
-	if im.isa.LocalEntry == nil {
-		return 0
-	}
-	return im.isa.LocalEntry(other)
-}
-
 // worklist collects the functions of an image.
 type worklist struct {
-	im    *Image
+	im    *namedFile
 	fns   []Function
 	buf   []byte
 	hints func() []piece
@@ -257,7 +211,7 @@ func (w *worklist) cutByHints(text int, inside []piece, lo, hi uint64) {
 }
 
 // sectionName names an address after its section.
-func (im *Image) sectionName(r *Range, addr uint64) string {
+func (im *file) sectionName(r *Range, addr uint64) string {
 	if addr == r.Addr {
 		return r.Section
 	}
@@ -320,7 +274,7 @@ func (w *worklist) skipPadding(text int, lo, hi uint64) uint64 {
 const maxPadding = 16
 
 // paddingLen returns how many bytes at the start of code only fill up.
-func (im *Image) paddingLen(code []byte) uint64 {
+func (im *file) paddingLen(code []byte) uint64 {
 	if im.isa.Padding == nil {
 		return 0
 	}
@@ -329,7 +283,7 @@ func (im *Image) paddingLen(code []byte) uint64 {
 
 // functionHints returns what else than symbols tells of functions, by address.
 // What is damaged tells nothing.
-func (im *Image) functionHints() []piece {
+func (im *file) functionHints() []piece {
 	hints := im.linkageStubs()
 	if fns, err := im.readGoFunctions(); err == nil {
 		for _, f := range fns {
@@ -347,7 +301,7 @@ func (im *Image) functionHints() []piece {
 	}
 	sort.SliceStable(hints, func(i, j int) bool { return hints[i].addr < hints[j].addr })
 	hints = slices.CompactFunc(hints, func(a, b piece) bool { return a.addr == b.addr })
-	entry := im.codeOf(im.entry)
+	entry := im.CodeOf(im.entry)
 	if im.entry == 0 || im.textAt(entry) < 0 {
 		return hints
 	}
@@ -364,7 +318,7 @@ func (im *Image) functionHints() []piece {
 // entryName is what the entry point is called that has no symbol.
 const entryName = "entry"
 
-func (im *Image) unwindExtents() ([]extent, error) {
+func (im *file) unwindExtents() ([]extent, error) {
 	frames := im.sectionNamed(".eh_frame")
 	if frames == nil {
 		return nil, nil

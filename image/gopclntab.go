@@ -238,7 +238,7 @@ var (
 
 // readGoFunctions returns the functions that the file names as a Go program;
 // none where it is not one.
-func (im *Image) readGoFunctions() ([]goFunc, error) {
+func (im *file) readGoFunctions() ([]goFunc, error) {
 	table, text, err := im.goProgram()
 	if table == nil || err != nil {
 		return nil, err
@@ -248,7 +248,7 @@ func (im *Image) readGoFunctions() ([]goFunc, error) {
 
 // goProgram returns the table of functions of a Go program, and where they are;
 // no table where the file is no Go program.
-func (im *Image) goProgram() (table []byte, text extent, err error) {
+func (im *file) goProgram() (table []byte, text extent, err error) {
 	table, at, err := im.goTable()
 	if table == nil || err != nil {
 		return nil, text, err
@@ -272,7 +272,7 @@ func (im *Image) goProgram() (table []byte, text extent, err error) {
 }
 
 // goTable returns the table of functions, and its address.
-func (im *Image) goTable() ([]byte, uint64, error) {
+func (im *file) goTable() ([]byte, uint64, error) {
 	for i := range im.sections {
 		s := &im.sections[i]
 		if !im.mayHold(s, goTableSections) {
@@ -293,7 +293,7 @@ func (im *Image) goTable() ([]byte, uint64, error) {
 }
 
 // goText returns the range of the program's text.
-func (im *Image) goText() extent {
+func (im *file) goText() extent {
 	if s := im.sectionNamed(".text"); s != nil {
 		return extent{s.addr, s.end()}
 	}
@@ -305,7 +305,7 @@ func (im *Image) goText() extent {
 
 // mayHold reports whether a section is one of those named. Of a file without
 // section headers it may be any that is no text.
-func (im *Image) mayHold(s *section, names []string) bool {
+func (im *file) mayHold(s *section, names []string) bool {
 	if !s.inMemory() || !s.inFile() {
 		return false
 	}
@@ -313,4 +313,4 @@ func (im *Image) mayHold(s *section, names []string) bool {
 }
 
 // hasSections reports whether the file says what its sections are.
-func (im *Image) hasSections() bool { return im.file != nil && len(im.file.Sections) > 1 }
+func (im *file) hasSections() bool { return im.headers != nil && len(im.headers.Sections) > 1 }

@@ -9,8 +9,6 @@
 package image
 
 import (
-	"debug/elf"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -23,27 +21,6 @@ import (
 	"xol/image/isa"
 	"xol/place"
 )
-
-// Kind says what a file is to Linux.
-type Kind uint8
-
-// The kinds of files.
-const (
-	KindProgram Kind = iota // an executable or shared object
-	KindObject              // relocatable, not linked
-	KindModule              // a kernel module
-	KindKernel              // vmlinux
-)
-
-var kindNames = [...]string{"program", "object", "module", "kernel"}
-
-// String returns the kind in one word.
-func (k Kind) String() string {
-	if int(k) < len(kindNames) {
-		return kindNames[k]
-	}
-	return "invalid"
-}
 
 // Options say how to read a file. The zero value is fine.
 type Options struct {
@@ -68,68 +45,17 @@ type Options struct {
 // isas returns what is known of all ISAs.
 func (o *Options) isas() isa.Set { return slices.Concat(o.ISAs, isa.Known()) }
 
-// mapSymbol is one line of a symbol map.
-type mapSymbol struct {
-	Name string
-	Addr uint64
-	Size uint64 // bytes; 0 where the file does not say
-	Type byte   // nm's letter: 't', 'T', 'w', 'D' …
-}
-
-// extent is the range of addresses [lo, hi).
-type extent struct{ lo, hi uint64 }
-
-// Format says how the ELF file was packed. The zero value means a plain ELF
-// file.
-type Format struct {
-	Container   string // "", "bzImage", "arm64 Image", "EFI zboot", "zImage"
-	Compression string // "", "gzip", "xz", "zstd", "lz4" …
-	// Raw describes what was found inside where it is not an ELF file but a
-	// kernel's bare memory image; nil otherwise.
-	Raw *RawKernel
-}
-
-// RawKernel is a kernel's memory image without ELF headers.
-type RawKernel struct {
-	Machine elf.Machine
-	Order   binary.ByteOrder
-	Size    uint64 // bytes in memory, with what the file leaves out as zero
-}
-
 // Image is an opened file. All methods but Close may be called concurrently.
 type Image struct {
-	r       io.ReaderAt
-	size    int64
-	closer  io.Closer
-	opt     Options
-	format  Format
-	file    *elf.File // nil for a bare kernel image
-	typ     elf.Type
-	machine elf.Machine
-	isa     *isa.Record
-	order   byteOrder
-	entry   uint64
-	flags   uint32 // e_flags
-	kind    Kind
+	program
+	closer io.Closer
+	opt    Options
+	format Format
 
-	sections []section // by their index in the file
-	byAddr   []int32   // those in memory, by address, without overlap
-	text     []Range
-	external uint64 // of a relocatable file: where stand-ins for undefined symbols start
-
-	headless bool // no section headers: segments stand in
-
-	symbols   func() (*symtab, error)
-	extents   [2]func() ([]Function, error) // by Extent
-	marks     func() (place.Marks, error)
-	pointers  func() (*pointers, error)
-	landings  func() (place.Landings, error)
-	replaced  func() ([]Alternative, error)
-	lines     *lineTable
-	userTable []mapSymbol // of Options.Symbols
-	// kernelNames returns the symbols that a kernel carries for itself, nil
-	// where it has none.
-	kernelNames func() ([]mapSymbol, error)
+	marks    func() (place.Marks, error)
+	landings func() (place.Landings, error)
+	replaced func() ([]Alternative, error)
+	lines    *lineTable
 	// debug returns the separate debug file, nil where there is none.
 	debug     func() (*debugFile, error)
 	debugOpen atomic.Pointer[debugFile] // to be closed
@@ -162,8 +88,13 @@ func open(r io.ReaderAt, size int64, opt Options) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	im := &Image{r: r, size: size, opt: opt, format: format}
+	im := &Image{opt: opt, format: format}
+	im.r, im.size, im.isas, im.raw = r, size, opt.isas(), format.Raw != nil
 	im.kernelNames = sync.OnceValues(im.readKernelNames)
+	im.symbols = sync.OnceValues(im.readSymbols)
+	im.relocate = im.relocateSection
+	im.debug = sync.OnceValues(im.findDebugFile)
+	im.debugSymbols = im.debugFileSymbols
 	if opt.Symbols != nil {
 		if im.userTable, err = readSymbolMap(opt.Symbols); err != nil {
 			return nil, err
@@ -183,15 +114,10 @@ func open(r io.ReaderAt, size int64, opt Options) (*Image, error) {
 	if err := im.checkUserTable(); err != nil {
 		return nil, err
 	}
-	im.symbols = sync.OnceValues(im.readSymbols)
-	for e := range im.extents {
-		im.extents[e] = sync.OnceValues(func() ([]Function, error) { return im.listFunctions(Extent(e)) })
-	}
+	im.remember()
 	im.marks = sync.OnceValues(im.readMarks)
-	im.pointers = sync.OnceValues(im.readPointers)
 	im.landings = sync.OnceValues(im.readLandings)
 	im.replaced = sync.OnceValues(im.readAlternatives)
-	im.debug = sync.OnceValues(im.findDebugFile)
 	im.lines = newLineTable(im.debugSectionOf, im.order, func(addr uint64) bool { return im.textAt(addr) >= 0 })
 	return im, nil
 }
@@ -235,34 +161,33 @@ func (im *Image) Close() error {
 	return err
 }
 
-// Kind returns what the file is to Linux.
-func (im *Image) Kind() Kind { return im.kind }
-
-// Machine returns the architecture that the file names, supported or not.
-func (im *Image) Machine() elf.Machine { return im.machine }
-
-// ByteOrder returns the byte order of the file.
-func (im *Image) ByteOrder() binary.ByteOrder {
-	if im.order == littleEndian {
-		return binary.LittleEndian
-	}
-	return binary.BigEndian
-}
-
 // Format returns how the file was packed.
 func (im *Image) Format() Format { return im.format }
-
-// ABI returns the version of the ppc64 ELF ABI: 1 with function descriptors,
-// 2 with local entry points; 0 on other machines.
-func (im *Image) ABI() int {
-	if im.isa.ABI == nil {
-		return 0
-	}
-	return im.isa.ABI(im.flags, im.order == bigEndian, im.sectionNamed(".opd") != nil)
-}
 
 // Line returns the source line that the instruction at addr comes from, as
 // far as the file has DWARF lines.
 func (im *Image) Line(addr uint64) (file string, line int, ok bool) {
 	return im.lines.line(addr)
 }
+
+// Alternatives returns what the tables of a kernel or a module tell of text
+// that is replaced, by address. Of several that stand at one address, a later
+// one in the list is written over an earlier one. Text that was taken from a
+// running kernel has none left, as far as its indirect calls tell. The caller
+// must not change the list.
+func (im *Image) Alternatives() ([]Alternative, error) { return im.replaced() }
+
+// Landings returns the addresses in text where execution may come from
+// elsewhere according to the file's data, sorted by address: its entry point
+// and symbols, addresses that data or relocations hold, where faults and
+// exceptions go on, and the targets of jump labels. What its instructions say
+// is not among them, nor what tables say that merely describe text.
+//
+// Beside an error, which is a *FormatError where a table is damaged, it
+// returns what the rest of the file says. The caller must not change the list.
+func (im *Image) Landings() (place.Landings, error) { return im.landings() }
+
+// Marks returns what the kernel's tables, sections and symbols say of
+// addresses in text, where data stands in text, and in relocatable files which
+// bytes relocations fill. The list is sorted. The caller must not change it.
+func (im *Image) Marks() (place.Marks, error) { return im.marks() }

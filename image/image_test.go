@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -484,4 +485,18 @@ func TestConcurrent(t *testing.T) {
 		}
 		group.Wait()
 	}
+}
+
+// newImage returns the image of a file that a test has made.
+func newImage(f file) *Image {
+	im := new(Image)
+	im.file = f
+	return im
+}
+
+func (o byteOrder) put32(b []byte, v uint32) {
+	if o == bigEndian {
+		v = bits.ReverseBytes32(v)
+	}
+	binary.LittleEndian.PutUint32(b, v)
 }

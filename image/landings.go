@@ -10,19 +10,9 @@ import (
 	"xol/place"
 )
 
-// Landings returns the addresses in text where execution may come from
-// elsewhere according to the file's data, sorted by address: its entry point
-// and symbols, addresses that data or relocations hold, where faults and
-// exceptions go on, and the targets of jump labels. What its instructions say
-// is not among them, nor what tables say that merely describe text.
-//
-// Beside an error, which is a *FormatError where a table is damaged, it
-// returns what the rest of the file says. The caller must not change the list.
-func (im *Image) Landings() (place.Landings, error) { return im.landings() }
-
 // landings collects landings.
 type landings struct {
-	im   *Image
+	im   *program
 	syms *symtab
 	text extent // from the first range of text to the last
 	last Range  // of text: where the last landing was
@@ -32,7 +22,7 @@ type landings struct {
 	describing []extent
 }
 
-func (im *Image) readLandings() (place.Landings, error) {
+func (im *program) readLandings() (place.Landings, error) {
 	syms, err := im.symbols()
 	if err != nil || len(im.text) == 0 {
 		return nil, err
@@ -83,9 +73,9 @@ func (l *landings) entry() {
 	if im.entry == 0 {
 		return
 	}
-	entry := im.codeOf(im.entry)
-	if !l.inText(entry) && im.file != nil {
-		for _, p := range im.file.Progs {
+	entry := im.CodeOf(im.entry)
+	if !l.inText(entry) && im.headers != nil {
+		for _, p := range im.headers.Progs {
 			if p.Type == elf.PT_LOAD && entry-p.Paddr < p.Memsz {
 				entry += p.Vaddr - p.Paddr
 				break
@@ -213,7 +203,7 @@ func (l *landings) dynamic() error {
 	tags, err := l.im.dynamicTags()
 	for _, t := range tags {
 		if slices.Contains(entryTags, t.tag) || slices.Contains(l.im.isa.EntryTags, t.tag) {
-			l.add(l.im.codeOf(t.value), t.at, place.LandPointer)
+			l.add(l.im.CodeOf(t.value), t.at, place.LandPointer)
 		}
 	}
 	return err
@@ -225,7 +215,7 @@ func (l *landings) linuxTables() error {
 	if l.im.kind == KindProgram {
 		return nil
 	}
-	m := &marker{im: l.im, syms: l.syms}
+	m := newTableReader(&l.im.namedFile, l.syms)
 	for i := range linuxTables {
 		t := &linuxTables[i]
 		var read func(t *tableData)
@@ -270,38 +260,24 @@ var describingSections = []string{
 }
 
 func describes(name string) bool {
-	return slices.ContainsFunc(linuxTables, func(t table) bool { return t.section == name }) ||
+	return slices.ContainsFunc(linuxTables, func(t kernelTable) bool { return t.section == name }) ||
 		slices.ContainsFunc(describingSections, func(start string) bool { return strings.HasPrefix(name, start) })
 }
 
 // describingTables returns where such sections are, and what lies between the
 // symbols around a kernel's tables, sorted and without overlap.
-func (im *Image) describingTables(syms *symtab) []extent {
+func (im *program) describingTables(syms *symtab) []extent {
 	var found []extent
 	for _, i := range im.byAddr {
 		if s := &im.sections[i]; !s.exec() && describes(s.name) {
 			found = append(found, extent{s.addr, s.end()})
 		}
 	}
-	m := &marker{im: im, syms: syms}
+	m := newTableReader(&im.namedFile, syms)
 	for i := range linuxTables {
 		if lo, hi, ok := m.area(linuxTables[i].start, linuxTables[i].stop); ok {
 			found = append(found, extent{lo, hi})
 		}
 	}
 	return union(found)
-}
-
-// union sorts ranges, and joins those that touch.
-func union(ranges []extent) []extent {
-	slices.SortFunc(ranges, func(a, b extent) int { return cmp.Compare(a.lo, b.lo) })
-	joined := ranges[:0]
-	for _, e := range ranges {
-		if n := len(joined); n > 0 && e.lo <= joined[n-1].hi {
-			joined[n-1].hi = max(joined[n-1].hi, e.hi)
-		} else {
-			joined = append(joined, e)
-		}
-	}
-	return joined
 }

@@ -153,7 +153,7 @@ func TestWordAcrossBlocks(t *testing.T) {
 		{littleEndian, 0x0807060504030201},
 		{bigEndian, 0x0102030405060708},
 	} {
-		im := &Image{isa: new(isa.Record), r: bytes.NewReader(data), size: int64(len(data)), order: tc.order, typ: elf.ET_EXEC}
+		im := newImage(file{isa: new(isa.Record), r: bytes.NewReader(data), size: int64(len(data)), order: tc.order, typ: elf.ET_EXEC})
 		im.sections = []section{{
 			typ: elf.SHT_PROGBITS, flags: elf.SHF_ALLOC, addr: base, size: uint64(len(data)),
 		}}
@@ -356,7 +356,7 @@ func TestPackedRelocations(t *testing.T) {
 			for i := range 128 {
 				littleEndian.put64(data[8*i:], uint64(i))
 			}
-			im := &Image{isa: new(isa.Record), r: bytes.NewReader(data), size: int64(len(data)), typ: elf.ET_DYN}
+			im := newImage(file{isa: new(isa.Record), r: bytes.NewReader(data), size: int64(len(data)), typ: elf.ET_DYN})
 			im.sections = []section{{typ: elf.SHT_PROGBITS, flags: elf.SHF_ALLOC, addr: base, size: uint64(len(data))}}
 			if err := im.finishLayout(); err != nil {
 				t.Fatal(err)
@@ -366,7 +366,7 @@ func TestPackedRelocations(t *testing.T) {
 				littleEndian.put64(table[8*i:], w)
 			}
 			var p pointers
-			if err := p.relr(im, &tableData{littleEndian, 0, table}); (err != nil) != tc.bad {
+			if err := p.relr(&im.namedFile, &tableData{littleEndian, 0, table}); (err != nil) != tc.bad {
 				t.Errorf("error %v", err)
 			}
 			var want []pointer

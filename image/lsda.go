@@ -11,7 +11,7 @@ import (
 // data of .eh_frame's functions names a landing pad, where an exception goes
 // on that leaves one of the site's calls. What is damaged is left out; the
 // first *FormatError is returned.
-func (im *Image) eachLandingPad(f func(site, pad uint64)) error {
+func (im *program) eachLandingPad(f func(site, pad uint64)) error {
 	frames, err := im.unwindTables()
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ func (im *Image) eachLandingPad(f func(site, pad uint64)) error {
 
 // unwindTables returns the .eh_frame sections, or what PT_GNU_EH_FRAME's header
 // points at in a file without section headers.
-func (im *Image) unwindTables() ([]tableData, error) {
+func (im *file) unwindTables() ([]tableData, error) {
 	var tables []tableData
 	for i := range im.sections {
 		s := &im.sections[i]
@@ -42,10 +42,10 @@ func (im *Image) unwindTables() ([]tableData, error) {
 		}
 		tables = append(tables, tableData{im.order, s.addr, data})
 	}
-	if im.hasSections() || im.file == nil {
+	if im.hasSections() || im.headers == nil {
 		return tables, nil
 	}
-	for _, p := range im.file.Progs {
+	for _, p := range im.headers.Progs {
 		if p.Type == elf.PT_GNU_EH_FRAME {
 			return im.unwindTableAt(p.Vaddr)
 		}
@@ -55,7 +55,7 @@ func (im *Image) unwindTables() ([]tableData, error) {
 
 // unwindTableAt reads the .eh_frame that a .eh_frame_hdr at addr points at. Its
 // end is where its terminator is.
-func (im *Image) unwindTableAt(addr uint64) ([]tableData, error) {
+func (im *file) unwindTableAt(addr uint64) ([]tableData, error) {
 	const size = 4 + 8 // version, encodings, the widest pointer
 	hdr, err := im.Data(nil, addr, size)
 	if err != nil {
@@ -87,7 +87,7 @@ func (im *Image) unwindTableAt(addr uint64) ([]tableData, error) {
 // routine is like that of C++ [Itanium C++ ABI: Exception Handling, 2.2; GCC,
 // libgcc/unwind-pe.h].
 type lsdaReader struct {
-	im       *Image
+	im       *program
 	gotBase  uint64 // what pointers relative to data count from; 0 where there is no such thing
 	sections map[*section]*lsdaSection
 	found    func(site, pad uint64)

@@ -28,14 +28,14 @@ const (
 // language-specific data, at lsdaAddr.
 func unwindImage(t testing.TB, order byteOrder, frames, lsda []byte) *Image {
 	t.Helper()
-	var file []byte
-	im := &Image{isa: isa.Known().Find(elf.EM_X86_64), order: order, typ: elf.ET_EXEC, sections: []section{{}}}
+	var content []byte
+	im := newImage(file{isa: isa.Known().Find(elf.EM_X86_64), order: order, typ: elf.ET_EXEC, sections: []section{{}}})
 	add := func(name string, typ elf.SectionType, flags elf.SectionFlag, addr uint64, data []byte) {
 		im.sections = append(im.sections, section{
 			name: name, index: len(im.sections), typ: typ, flags: elf.SHF_ALLOC | flags,
-			addr: addr, size: uint64(len(data)), off: uint64(len(file)),
+			addr: addr, size: uint64(len(data)), off: uint64(len(content)),
 		})
-		file = append(file, data...)
+		content = append(content, data...)
 	}
 	b := frameBuilder{order: order}
 	add(".eh_frame", elf.SHT_PROGBITS, 0, frameAddr, frames)
@@ -43,7 +43,7 @@ func unwindImage(t testing.TB, order byteOrder, frames, lsda []byte) *Image {
 	add(".data", elf.SHT_PROGBITS, elf.SHF_WRITE, lsdaWord, b.u64(lsdaAddr))
 	add(".dynamic", elf.SHT_DYNAMIC, elf.SHF_WRITE, lsdaGot+8, slices.Concat(b.u64(uint64(elf.DT_PLTGOT)), b.u64(lsdaGot)))
 	add(".text", elf.SHT_PROGBITS, elf.SHF_EXECINSTR, lsdaText, make([]byte, lsdaEnd-lsdaText))
-	im.r, im.size = bytes.NewReader(file), int64(len(file))
+	im.r, im.size = bytes.NewReader(content), int64(len(content))
 	if err := im.finishLayout(); err != nil {
 		t.Fatal(err)
 	}

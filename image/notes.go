@@ -30,7 +30,7 @@ const (
 
 // Markers returns the static markers in the order of their notes, which is
 // that of readelf. Notes that are damaged end the list, with a *FormatError.
-func (im *Image) Markers() ([]Marker, error) {
+func (im *file) Markers() ([]Marker, error) {
 	var all []Marker
 	for i := range im.sections {
 		s := &im.sections[i]
@@ -51,7 +51,7 @@ func (im *Image) Markers() ([]Marker, error) {
 }
 
 // rebaseMarkers makes up for what prelinking has moved.
-func (im *Image) rebaseMarkers(markers []Marker) {
+func (im *file) rebaseMarkers(markers []Marker) {
 	base := im.sectionNamed(markerBaseSection)
 	if base == nil {
 		return
@@ -124,17 +124,4 @@ func (o byteOrder) marker(desc []byte) (m Marker, what string) {
 		return m, "marker has more than its arguments"
 	}
 	return m, ""
-}
-
-// SymbolAddress returns the address of a symbol that the file defines.
-func (im *Image) SymbolAddress(name string) (addr uint64, ok bool) {
-	t, err := im.symbols()
-	if err != nil {
-		return 0, false
-	}
-	t.each(name, func(s *symbol) bool {
-		addr, ok = s.addr, !s.external()
-		return !ok
-	})
-	return addr, ok
 }

@@ -8,7 +8,7 @@ import (
 // linkageStubs returns the stubs through which a program calls what other
 // files define. They have no symbols of their own; objdump's "printf@plt" is
 // what they are called here.
-func (im *Image) linkageStubs() []piece {
+func (im *file) linkageStubs() []piece {
 	if im.isa.Stubs == nil || im.typ == elf.ET_REL {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (im *Image) linkageStubs() []piece {
 
 // slots returns the names of the symbols whose addresses the loader puts into
 // the global offset table, by the entry's address. What is damaged has none.
-func (im *Image) slots(types [2]uint32) map[uint64]string {
+func (im *file) slots(types [2]uint32) map[uint64]string {
 	slots := make(map[uint64]string)
 	symbols := im.sectionOfType(elf.SHT_DYNSYM)
 	if symbols == nil {

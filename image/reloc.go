@@ -1,11 +1,9 @@
 package image
 
 import (
-	"debug/elf"
 	"fmt"
 
 	"xol/image/isa"
-	"xol/place"
 )
 
 // rela is one entry of a table of relocations.
@@ -23,15 +21,15 @@ func (o byteOrder) rela(b []byte) rela {
 
 // howto returns what a type of relocation does; of an unknown one only that it
 // fills 4 bytes.
-func (im *Image) howto(typ uint32) isa.Howto {
+func (im *file) howto(typ uint32) isa.Howto {
 	if h, ok := im.isa.Relocations[typ]; ok {
 		return h
 	}
 	return isa.Howto{Value: isa.Opaque, Field: isa.Data32}
 }
 
-// relocate returns the content of a section of a relocatable file.
-func (im *Image) relocate(s *section) ([]byte, error) {
+// relocateSection returns the content of a section of a relocatable file.
+func (im *namedFile) relocateSection(s *section) ([]byte, error) {
 	t, err := im.symbols()
 	if err != nil {
 		return nil, err
@@ -45,7 +43,7 @@ func (im *Image) relocate(s *section) ([]byte, error) {
 
 // eachRela calls f with every relocation of a section that holds size bytes,
 // until f returns an error.
-func (im *Image) eachRela(s *section, size uint64, t *symtab, f func(r *rela, h *isa.Howto) error) error {
+func (im *file) eachRela(s *section, size uint64, t *symtab, f func(r *rela, h *isa.Howto) error) error {
 	for _, i := range s.relas {
 		from := &im.sections[i]
 		table, err := im.rawContents(from)
@@ -75,7 +73,7 @@ func (im *Image) eachRela(s *section, size uint64, t *symtab, f func(r *rela, h 
 }
 
 // applyRelocations fills the fields of a section's content.
-func (im *Image) applyRelocations(data []byte, s *section, t *symtab) error {
+func (im *file) applyRelocations(data []byte, s *section, t *symtab) error {
 	return im.eachRela(s, uint64(len(data)), t, func(r *rela, h *isa.Howto) error {
 		if h.Value != isa.Opaque {
 			h.Fill(data[r.off:], t.relocated(r, h, s.addr+r.off), im.ByteOrder())
@@ -122,23 +120,8 @@ func (t *symtab) relocated(r *rela, h *isa.Howto, p uint64) uint64 {
 	return 0
 }
 
-// relocations marks the bytes of text that relocations fill.
-func (m *marker) relocations() error {
-	err := m.im.eachTextReloc(m.syms, func(addr uint64, r *rela, h *isa.Howto) {
-		kind := place.Reloc
-		if m.syms.syms[r.sym].external() {
-			kind = place.ExternalReloc
-		}
-		m.add(addr, h.Field.Size, kind)
-	})
-	if err != nil {
-		return err
-	}
-	return m.im.eachDataReloc(func(addr, size uint64) { m.add(addr, size, place.Data) })
-}
-
 // eachTextReloc calls f with every relocation of text and its address.
-func (im *Image) eachTextReloc(t *symtab, f func(addr uint64, r *rela, h *isa.Howto)) error {
+func (im *file) eachTextReloc(t *symtab, f func(addr uint64, r *rela, h *isa.Howto)) error {
 	for i := range im.sections {
 		s := &im.sections[i]
 		if !s.exec() {
@@ -158,7 +141,7 @@ func (im *Image) eachTextReloc(t *symtab, f func(addr uint64, r *rela, h *isa.Ho
 // eachDataReloc calls f with every range in text that a relocation fills with
 // data: what it fills is not part of an instruction. Only where instructions
 // have no fields of whole bytes can that be told.
-func (im *Image) eachDataReloc(f func(addr, size uint64)) error {
+func (im *namedFile) eachDataReloc(f func(addr, size uint64)) error {
 	if im.isa.ByteFields {
 		return nil
 	}
@@ -171,78 +154,4 @@ func (im *Image) eachDataReloc(f func(addr, size uint64)) error {
 			f(addr, h.Field.Size)
 		}
 	})
-}
-
-// relaTable is a table of relocations that the loader applies.
-type relaTable struct {
-	tableData
-	symbols bool // its entries name symbols of .dynsym
-}
-
-// loaderTables reads the relocations that the loader applies, or that a kernel
-// which can stand anywhere applies to itself.
-func (m *marker) loaderTables() ([]relaTable, error) {
-	im := m.im
-	var all []relaTable
-	for i := range im.sections {
-		if s := &im.sections[i]; s.typ == elf.SHT_RELA && s.inMemory() {
-			data, err := im.rawContents(s)
-			if err != nil {
-				return nil, err
-			}
-			names := int(s.link) < len(im.sections) && im.sections[s.link].typ == elf.SHT_DYNSYM
-			all = append(all, relaTable{tableData{im.order, s.addr, data}, names})
-		}
-	}
-	if len(all) > 0 {
-		return all, nil
-	}
-	tables, err := im.taggedTables([2]elf.DynTag{elf.DT_RELA, elf.DT_RELASZ}, [2]elf.DynTag{elf.DT_JMPREL, elf.DT_PLTRELSZ})
-	if err != nil {
-		return nil, err
-	}
-	if lo, hi, ok := m.area("__pi_rela_start", "__pi_rela_end"); ok {
-		tables = append(tables, extent{lo, hi})
-	}
-	for _, e := range tables {
-		data, err := im.Data(nil, e.lo, e.hi-e.lo)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, relaTable{tableData{im.order, e.lo, data}, true})
-	}
-	return all, nil
-}
-
-// dynamicRelocations returns the relocations that a kernel applies to itself:
-// its addresses may be nowhere else in the file.
-func (m *marker) dynamicRelocations() ([][]byte, error) {
-	tables, err := m.loaderTables()
-	all := make([][]byte, len(tables))
-	for i := range tables {
-		all[i] = tables[i].data
-	}
-	return all, err
-}
-
-// relocateTable gives the addresses in a table the values that they have where
-// the file says that it stands.
-func (m *marker) relocateTable(t *tableData) error {
-	relas, err := m.relas()
-	if err != nil {
-		return err
-	}
-	relative, size := m.im.isa.Loader.Relative, uint64(len(t.data))
-	for _, data := range relas {
-		for ; len(data) >= relaSize; data = data[relaSize:] {
-			off := t.order.u64(data) - t.addr
-			if off >= size || off+8 > size {
-				continue
-			}
-			if r := t.order.rela(data); r.typ == relative {
-				t.order.put64(t.data[off:], r.addend)
-			}
-		}
-	}
-	return nil
 }

@@ -121,7 +121,7 @@ func (im *Image) resolveOffset(s string) ([]uint64, error) {
 	if err != nil {
 		return nil, badPlace(s, "the file offset is no number")
 	}
-	addr, ok := im.addrOf(off)
+	addr, ok := im.AddrOf(off)
 	if !ok {
 		return nil, &NotTextError{Place: s, Text: im.text}
 	}

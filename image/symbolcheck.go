@@ -22,7 +22,7 @@ func mismatch(format string, args ...any) error {
 // checkUserTable finds out whether the symbols of Options.Symbols can be the
 // file's: a map of another version of a kernel would put every name into the
 // middle of something else.
-func (im *Image) checkUserTable() error {
+func (im *namedFile) checkUserTable() error {
 	if len(im.userTable) == 0 || im.typ == elf.ET_REL {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (im *Image) checkUserTable() error {
 
 // symbolsFit reports why a kernel's own symbols, moved by shift, cannot stand
 // so, as far as the file's headers tell.
-func (im *Image) symbolsFit(syms []mapSymbol, shift uint64) error {
+func (im *file) symbolsFit(syms []mapSymbol, shift uint64) error {
 	if err := im.checkBounds(syms, shift); err != nil {
 		return err
 	}
@@ -59,9 +59,9 @@ func (im *Image) symbolsFit(syms []mapSymbol, shift uint64) error {
 
 // checkMachine reports that symbols are those of another architecture's
 // kernel.
-func (im *Image) checkMachine(syms []mapSymbol) error {
+func (im *file) checkMachine(syms []mapSymbol) error {
 	owners := make(map[string]*isa.Record)
-	for _, r := range im.opt.isas() {
+	for _, r := range im.isas {
 		for _, name := range r.Kernel.Symbols {
 			owners[name] = r
 		}
@@ -84,11 +84,11 @@ func (im *Image) checkMachine(syms []mapSymbol) error {
 
 // checkBounds compares the symbols around sections and tables with the
 // sections that the file has.
-func (im *Image) checkBounds(syms []mapSymbol, shift uint64) error {
+func (im *file) checkBounds(syms []mapSymbol, shift uint64) error {
 	bounds := make(map[string]*section)
 	atEnd := make(map[string]bool)
 	add := func(start, stop string, s *section) {
-		if s == nil || !s.inMemory() || im.format.Raw != nil {
+		if s == nil || !s.inMemory() || im.raw {
 			return
 		}
 		bounds[start] = s
@@ -130,7 +130,7 @@ func edgeOf(s *section, addr uint64) string {
 const mostOutside = 5
 
 // checkInText finds out whether symbols of functions lie in text.
-func (im *Image) checkInText(syms []mapSymbol, shift uint64) error {
+func (im *file) checkInText(syms []mapSymbol, shift uint64) error {
 	functions, outside, first := 0, 0, -1
 	for i := range syms {
 		if syms[i].Type|0x20 != 't' {
@@ -156,7 +156,7 @@ const banner = "Linux version "
 
 // checkBanner finds out whether the kernel's first words are where they should
 // be.
-func (im *Image) checkBanner(syms []mapSymbol, shift uint64) error {
+func (im *file) checkBanner(syms []mapSymbol, shift uint64) error {
 	s, ok := findSymbol(syms, "linux_banner")
 	if !ok {
 		return nil
@@ -175,7 +175,7 @@ func (im *Image) checkBanner(syms []mapSymbol, shift uint64) error {
 
 // kernelVersion returns the version that a kernel says it has; empty where
 // none is found in its data.
-func (im *Image) kernelVersion() string {
+func (im *file) kernelVersion() string {
 	for _, i := range im.byAddr {
 		s := &im.sections[i]
 		if !s.inFile() || s.exec() {
@@ -200,13 +200,13 @@ func (im *Image) kernelVersion() string {
 }
 
 // ownSymbols returns the symbols that the file itself has, at their addresses.
-func (im *Image) ownSymbols() ([]mapSymbol, error) {
+func (im *namedFile) ownSymbols() ([]mapSymbol, error) {
 	table := im.sectionOfType(elf.SHT_SYMTAB)
 	if table == nil {
 		return im.kernelNames()
 	}
 	var t symtab
-	if err := t.take(im, table); err != nil {
+	if err := t.take(&im.file, table); err != nil {
 		return nil, err
 	}
 	var list []mapSymbol
@@ -220,7 +220,7 @@ func (im *Image) ownSymbols() ([]mapSymbol, error) {
 
 // sameFunctions compares the functions of a map, moved by shift, with those of
 // the file that have the same name.
-func (im *Image) sameFunctions(syms, own []mapSymbol, shift uint64) error {
+func (im *file) sameFunctions(syms, own []mapSymbol, shift uint64) error {
 	at := make(map[string]uint64, len(own))
 	for i := range own {
 		name := own[i].Name
@@ -253,7 +253,7 @@ func (im *Image) sameFunctions(syms, own []mapSymbol, shift uint64) error {
 }
 
 // versionNote says which kernel it is, where it says so.
-func (im *Image) versionNote() string {
+func (im *file) versionNote() string {
 	if v := im.kernelVersion(); v != "" {
 		return " (Linux " + v + ")"
 	}
@@ -269,7 +269,7 @@ const (
 
 // checkEntries finds out whether symbols of functions stand where code starts:
 // after padding, or after what does not go on.
-func (im *Image) checkEntries(syms []mapSymbol, shift uint64) error {
+func (im *file) checkEntries(syms []mapSymbol, shift uint64) error {
 	var entries []uint64
 	for i := range syms {
 		if syms[i].Type|0x20 == 't' && im.textAt(syms[i].Addr+shift) >= 0 {

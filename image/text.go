@@ -1,50 +1,20 @@
 package image
 
 import (
+	"cmp"
 	"debug/elf"
 	"fmt"
-	"sort"
-	"sync"
+	"slices"
 )
-
-// Range is a range of addresses in one section.
-type Range struct {
-	Addr, Size uint64
-	Section    string
-}
-
-// End returns the address behind the range.
-func (r Range) End() uint64 { return r.Addr + r.Size }
 
 // Text returns the ranges of addresses that hold instructions, sorted. The
 // caller must not change them.
-func (im *Image) Text() []Range { return im.text }
-
-// textAt returns the index of the text range that holds addr, or -1.
-func (im *Image) textAt(addr uint64) int {
-	i := sort.Search(len(im.text), func(i int) bool { return im.text[i].Addr > addr }) - 1
-	if i >= 0 && addr-im.text[i].Addr < im.text[i].Size {
-		return i
-	}
-	return -1
-}
-
-// blockSize is how many bytes of a section are read at once. Functions are read
-// one by one and side by side; a system call for each would cost more than
-// decoding it.
-const blockSize = 256 << 10
-
-// block holds bytes of a section that have been read.
-type block struct {
-	once sync.Once
-	data []byte
-	err  error
-}
+func (im *file) Text() []Range { return im.text }
 
 // Code returns size bytes of text at addr, with relocations applied. It uses
 // dst's memory where that suffices. A range that does not lie in one section
 // of text is a *NotTextError.
-func (im *Image) Code(dst []byte, addr, size uint64) ([]byte, error) {
+func (im *file) Code(dst []byte, addr, size uint64) ([]byte, error) {
 	s := im.sectionAt(addr)
 	if s == nil || !s.exec() {
 		return nil, im.notText(addr)
@@ -69,7 +39,7 @@ func (im *Image) Code(dst []byte, addr, size uint64) ([]byte, error) {
 }
 
 // block returns block n of a section.
-func (im *Image) block(s *section, n uint64) ([]byte, error) {
+func (im *file) block(s *section, n uint64) ([]byte, error) {
 	b := &s.blocks[n]
 	b.once.Do(func() {
 		addr := s.addr + n*blockSize
@@ -81,7 +51,7 @@ func (im *Image) block(s *section, n uint64) ([]byte, error) {
 // Data returns size bytes of any section that is loaded into memory, with the
 // relocations of a relocatable file applied. It uses dst's memory where that
 // suffices. What the file leaves out because it starts as zero is an error.
-func (im *Image) Data(dst []byte, addr, size uint64) ([]byte, error) {
+func (im *file) Data(dst []byte, addr, size uint64) ([]byte, error) {
 	s := im.sectionAt(addr)
 	if s == nil || !s.inFile() || size > s.end()-addr {
 		return nil, &FormatError{What: "not in one section of the file", Where: fmt.Sprintf("%d bytes at %#x", size, addr)}
@@ -103,7 +73,7 @@ func (im *Image) Data(dst []byte, addr, size uint64) ([]byte, error) {
 
 // contents returns all of a section, decompressed and relocated. The caller
 // must not change it.
-func (im *Image) contents(s *section) ([]byte, error) {
+func (im *file) contents(s *section) ([]byte, error) {
 	if s.relocated != nil {
 		return s.relocated()
 	}
@@ -111,7 +81,7 @@ func (im *Image) contents(s *section) ([]byte, error) {
 }
 
 // rawContents returns all of a section, decompressed but not relocated.
-func (im *Image) rawContents(s *section) ([]byte, error) {
+func (im *file) rawContents(s *section) ([]byte, error) {
 	if !s.inFile() {
 		return nil, nil
 	}
@@ -122,8 +92,8 @@ func (im *Image) rawContents(s *section) ([]byte, error) {
 	return b, im.readAt(b, int64(s.off), "section "+s.name)
 }
 
-func (im *Image) decompressed(s *section) ([]byte, error) {
-	packed := im.file.Sections[s.index]
+func (im *file) decompressed(s *section) ([]byte, error) {
+	packed := im.headers.Sections[s.index]
 	if packed.Size > uint64(unpackLimit(int64(s.size))) {
 		return nil, &FormatError{Where: "section " + s.name, Err: ErrTooLarge}
 	}
@@ -134,8 +104,39 @@ func (im *Image) decompressed(s *section) ([]byte, error) {
 	return b, nil
 }
 
-// addrOf is the inverse of OffsetOf.
-func (im *Image) addrOf(off uint64) (uint64, bool) {
+func (im *file) notText(addr uint64) *NotTextError {
+	e := &NotTextError{Addr: addr, Text: im.text}
+	if s := im.sectionAt(addr); s != nil {
+		e.Section = s.name
+	}
+	return e
+}
+
+// DataEnd returns the address behind the section that holds addr, or behind
+// the segment where the file has no sections; false where neither does.
+func (im *file) DataEnd(addr uint64) (end uint64, ok bool) {
+	if s := im.sectionAt(addr); s != nil {
+		return s.end(), true
+	}
+	return 0, false
+}
+
+// Memory returns the ranges of addresses that the file takes in memory, sorted: of its
+// text and its data, also of those that are zero at the start.
+func (im *file) Memory() []Range {
+	var ranges []Range
+	for i := range im.sections {
+		if s := &im.sections[i]; s.alloc() && s.size > 0 {
+			ranges = append(ranges, Range{Addr: s.addr, Size: s.size, Section: s.name})
+		}
+	}
+	slices.SortFunc(ranges, func(a, b Range) int { return cmp.Compare(a.Addr, b.Addr) })
+	return ranges
+}
+
+// AddrOf returns the address of what stands at an offset in the file, of the
+// sections that are in memory; ok is false where there is none.
+func (im *file) AddrOf(off uint64) (addr uint64, ok bool) {
 	for _, i := range im.byAddr {
 		if s := &im.sections[i]; s.inFile() && off >= s.off && off-s.off < s.size {
 			return s.addr + off - s.off, true
@@ -144,10 +145,13 @@ func (im *Image) addrOf(off uint64) (uint64, bool) {
 	return 0, false
 }
 
-func (im *Image) notText(addr uint64) *NotTextError {
-	e := &NotTextError{Addr: addr, Text: im.text}
-	if s := im.sectionAt(addr); s != nil {
-		e.Section = s.name
+// OffsetOf returns where in the file the content of an address stands, of a
+// packed file in what was unpacked; ok is false where it stands nowhere. It is
+// the offset that Linux wants in uprobe_events.
+func (im *file) OffsetOf(addr uint64) (off uint64, ok bool) {
+	s := im.sectionAt(addr)
+	if s == nil || !s.inFile() {
+		return 0, false
 	}
-	return e
+	return s.off + addr - s.addr, true
 }

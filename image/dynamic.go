@@ -22,12 +22,12 @@ func (tags dynamicTags) value(tag elf.DynTag) uint64 {
 
 // dynamicTags reads the dynamic section, which a file without sections has in a
 // segment.
-func (im *Image) dynamicTags() (dynamicTags, error) {
+func (im *file) dynamicTags() (dynamicTags, error) {
 	var e extent
 	if s := im.sectionOfType(elf.SHT_DYNAMIC); s != nil && s.inMemory() {
 		e = extent{s.addr, s.end()}
-	} else if im.file != nil && !im.hasSections() {
-		for _, p := range im.file.Progs {
+	} else if im.headers != nil && !im.hasSections() {
+		for _, p := range im.headers.Progs {
 			if p.Type == elf.PT_DYNAMIC {
 				e = extent{p.Vaddr, p.Vaddr + p.Filesz}
 			}
@@ -55,7 +55,7 @@ func (im *Image) dynamicTags() (dynamicTags, error) {
 
 // taggedTables returns the tables whose address and size the dynamic section of
 // a file without sections gives.
-func (im *Image) taggedTables(pairs ...[2]elf.DynTag) ([]extent, error) {
+func (im *file) taggedTables(pairs ...[2]elf.DynTag) ([]extent, error) {
 	if im.hasSections() {
 		return nil, nil
 	}
@@ -74,7 +74,7 @@ func (im *Image) taggedTables(pairs ...[2]elf.DynTag) ([]extent, error) {
 
 // takeDynamic reads the symbols of the dynamic linker: .dynsym, or in a file
 // without sections what the dynamic section says.
-func (t *symtab) takeDynamic(im *Image) error {
+func (t *symtab) takeDynamic(im *file) error {
 	if table := im.sectionOfType(elf.SHT_DYNSYM); table != nil || im.hasSections() {
 		if table == nil {
 			return nil
@@ -106,7 +106,7 @@ func (t *symtab) takeDynamic(im *Image) error {
 
 // tagged stands in for the section of size bytes at the address that a tag
 // gives; nil where the file has no such bytes.
-func (im *Image) tagged(tags dynamicTags, tag elf.DynTag, size uint64) *section {
+func (im *file) tagged(tags dynamicTags, tag elf.DynTag, size uint64) *section {
 	addr := tags.value(tag)
 	s := im.sectionAt(addr)
 	if s == nil || !s.inFile() || size == 0 || size > s.end()-addr {
@@ -117,7 +117,7 @@ func (im *Image) tagged(tags dynamicTags, tag elf.DynTag, size uint64) *section 
 
 // dynamicSymbolCount returns how many symbols a file has whose hash table tells
 // [System V ABI, 5, Hash Table].
-func (im *Image) dynamicSymbolCount(tags dynamicTags) uint64 {
+func (im *file) dynamicSymbolCount(tags dynamicTags) uint64 {
 	for _, table := range []struct {
 		tag   elf.DynTag
 		count func(o byteOrder, data []byte) uint64

@@ -74,7 +74,7 @@ func (m *marker) plausible(t *tableData, size int) bool {
 // is blacklisted to its end as kallsyms counts it [kernel/kprobes.c].
 func (m *marker) blacklisted(t *tableData) {
 	t.each(8, func(off int) {
-		addr := m.im.codeOf(t.order.u64(t.data[off:]))
+		addr := m.im.CodeOf(t.order.u64(t.data[off:]))
 		f := functionAt(m.functions(), addr)
 		if f != nil && f.Source != FromSymbol { // nothing tells where it ends
 			m.add(addr, 1, place.Blacklist)

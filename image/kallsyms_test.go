@@ -540,7 +540,7 @@ func FuzzFindKallsyms(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, order := range []byteOrder{littleEndian, bigEndian} {
 			if k := findKallsyms(data, order); k != nil {
-				im := &Image{order: order, isa: isa.Known().Find(elf.EM_AARCH64)}
+				im := newImage(file{order: order, isa: isa.Known().Find(elf.EM_AARCH64)})
 				im.rawBase(k, k.symbols(), append(make([]byte, 64), data...))
 			}
 		}

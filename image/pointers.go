@@ -10,47 +10,15 @@ import (
 	"xol/image/isa"
 )
 
-// PositionIndependent reports whether the file's addresses are not those that
-// it has when it runs: it is a shared object, or relocatable.
-func (im *Image) PositionIndependent() bool { return im.typ != elf.ET_EXEC }
-
-// DataEnd returns the address behind the section that holds addr, or behind
-// the segment where the file has no sections; false where neither does.
-func (im *Image) DataEnd(addr uint64) (end uint64, ok bool) {
-	if s := im.sectionAt(addr); s != nil {
-		return s.end(), true
-	}
-	return 0, false
-}
-
-// Pointer returns the address that the 8-byte word at addr holds when the
-// program runs, as far as it is an address in the file: that of a symbol that
-// the file defines, that which the loader only moves along with the file, or
-// what the file holds there itself where it is not position-independent. It is
-// false where there is no such word, and where its value depends on other files
-// or on code that runs.
-func (im *Image) Pointer(addr uint64) (target uint64, ok bool) {
-	p, _ := im.pointers() // what is damaged has none
-	if i, found := p.find(addr); found {
-		target = p.list[i].target
-	} else if im.holdsAddresses() {
-		target, _ = im.word(addr)
-	}
-	if target == 0 || im.sectionAt(target) == nil {
-		return 0, false
-	}
-	return target, true
-}
-
 // holdsAddresses reports whether words that no relocation speaks of may be
 // addresses: where the file says where it stands. A kernel does, whatever its
 // type.
-func (im *Image) holdsAddresses() bool {
+func (im *namedFile) holdsAddresses() bool {
 	return im.typ == elf.ET_EXEC || im.typ == elf.ET_DYN && im.kind == KindKernel
 }
 
 // word returns the 8-byte word at addr as the file has it.
-func (im *Image) word(addr uint64) (v uint64, ok bool) {
+func (im *namedFile) word(addr uint64) (v uint64, ok bool) {
 	const size = 8
 	s := im.sectionAt(addr)
 	if s == nil || !s.inFile() || s.end()-addr < size {
@@ -98,7 +66,7 @@ func (p *pointers) add(at, target uint64) { p.list = append(p.list, pointer{at, 
 
 // readPointers collects what relocations say. Beside an error it returns what
 // could be read.
-func (im *Image) readPointers() (*pointers, error) {
+func (im *namedFile) readPointers() (*pointers, error) {
 	p := new(pointers)
 	t, err := im.symbols()
 	switch {
@@ -114,7 +82,7 @@ func (im *Image) readPointers() (*pointers, error) {
 }
 
 // unlinked takes the relocations of a relocatable file.
-func (p *pointers) unlinked(im *Image, t *symtab) error {
+func (p *pointers) unlinked(im *namedFile, t *symtab) error {
 	for _, i := range im.byAddr {
 		s := &im.sections[i]
 		err := im.eachRela(s, s.size, t, func(r *rela, h *isa.Howto) error {
@@ -135,16 +103,15 @@ func (p *pointers) unlinked(im *Image, t *symtab) error {
 }
 
 // relas takes the relocations of a linked file.
-func (p *pointers) relas(im *Image, t *symtab) error {
-	m := &marker{im: im, syms: t}
-	tables, err := m.loaderTables()
+func (p *pointers) relas(im *namedFile, t *symtab) error {
+	tables, err := newTableReader(im, t).loaderTables()
 	if err != nil {
 		return err
 	}
-	if err := p.symbols.takeDynamic(im); err != nil {
+	if err := p.symbols.takeDynamic(&im.file); err != nil {
 		return err
 	}
-	p.symbols.sort(im)
+	p.symbols.sort(im.typ)
 	total := 0
 	for i := range tables {
 		total += len(tables[i].data) / relaSize
@@ -157,7 +124,7 @@ func (p *pointers) relas(im *Image, t *symtab) error {
 }
 
 // table takes one table of relocations.
-func (p *pointers) table(im *Image, table *relaTable) {
+func (p *pointers) table(im *namedFile, table *relaTable) {
 	types := &im.isa.Loader
 	known := im.isa.Relocations
 	table.each(relaSize, func(off int) {
@@ -190,7 +157,7 @@ func (p *pointers) resolver(at, function uint64) {
 
 // symbol takes a relocation that puts the address of s into a word. Until the
 // loader binds one that it binds late, the word leads to the loader.
-func (p *pointers) symbol(im *Image, r *rela, s *symbol, late bool) {
+func (p *pointers) symbol(im *namedFile, r *rela, s *symbol, late bool) {
 	value := s.addr + r.addend
 	switch {
 	case r.sym == 0:
@@ -219,7 +186,7 @@ const (
 // relrs takes the tables of packed relocations, which tell only where words
 // are that the loader moves along with the file [System V ABI, 5, Relative
 // Relocation Table].
-func (p *pointers) relrs(im *Image) error {
+func (p *pointers) relrs(im *namedFile) error {
 	for i := range im.sections {
 		s := &im.sections[i]
 		if s.typ != shtRELR || !s.inMemory() {
@@ -251,7 +218,7 @@ func (p *pointers) relrs(im *Image) error {
 
 // relr takes one table. An even entry is the address of a word; each bit but
 // the lowest of an odd one stands for one of the 63 words behind.
-func (p *pointers) relr(im *Image, t *tableData) error {
+func (p *pointers) relr(im *namedFile, t *tableData) error {
 	const size, words = 8, 63
 	next, ok := uint64(0), true
 	add := func(at uint64) {

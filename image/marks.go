@@ -4,25 +4,22 @@ import (
 	"cmp"
 	"debug/elf"
 	"slices"
-	"sort"
 	"strings"
-	"sync"
 
+	"xol/image/isa"
 	"xol/place"
 )
 
-// Marks returns what the kernel's tables, sections and symbols say of
-// addresses in text, where data stands in text, and in relocatable files which
-// bytes relocations fill. The list is sorted. The caller must not change it.
-func (im *Image) Marks() (place.Marks, error) { return im.marks() }
-
 // marker collects marks.
 type marker struct {
-	im    *Image
-	syms  *symtab
+	*tableReader
+	im    *program
 	err   error // of functions
-	relas func() ([][]byte, error)
 	marks place.Marks
+}
+
+func (im *program) newMarker(syms *symtab) marker {
+	return marker{tableReader: newTableReader(&im.namedFile, syms), im: im}
 }
 
 func (m *marker) add(addr, size uint64, k place.Kind) {
@@ -31,16 +28,15 @@ func (m *marker) add(addr, size uint64, k place.Kind) {
 	}
 }
 
-func (im *Image) readMarks() (place.Marks, error) {
+func (im *program) readMarks() (place.Marks, error) {
 	syms, err := im.symbols()
 	if err != nil {
 		return nil, err
 	}
-	m := &marker{im: im, syms: syms}
+	m := im.newMarker(syms)
 	if im.kind == KindKernel {
 		m.marks = make(place.Marks, 0, len(syms.sorted)/4*3) // what kernels need
 	}
-	m.relas = sync.OnceValues(m.dynamicRelocations)
 	m.dataInText()
 	if im.kind != KindProgram {
 		if err := cmp.Or(m.linux(), m.err); err != nil {
@@ -95,29 +91,21 @@ func (m *marker) dataInText() {
 	}
 }
 
-// table is one table that Linux's build leaves in a kernel, between two
-// symbols, or in a module, in a section.
-type table struct {
-	start, stop string // symbols; empty where kernels have none
-	section     string
-	absolute    bool // holds addresses, which a kernel that can stand anywhere relocates
-	read        func(m *marker, t *tableData)
-}
-
-var linuxTables = []table{
-	{"__start___ex_table", "__stop___ex_table", "__ex_table", false, (*marker).exceptions},
-	{"__start___jump_table", "__stop___jump_table", "__jump_table", false, (*marker).jumpLabels},
-	{"__start_static_call_sites", "__stop_static_call_sites", ".static_call_sites", false, (*marker).staticCalls},
-	{"__start___bug_table", "__stop___bug_table", "__bug_table", false, (*marker).bugs},
-	{"__start_mcount_loc", "__stop_mcount_loc", mcountSection, true, (*marker).ftraceSites},
-	{"", "", patchableSection, true, (*marker).ftraceSites},
-	{"__start_kprobe_blacklist", "__stop_kprobe_blacklist", "_kprobe_blacklist", true, (*marker).blacklisted},
-	{"__alt_instructions", "__alt_instructions_end", ".altinstructions", false, (*marker).alternatives},
-	{"__start___ftr_fixup", "__stop___ftr_fixup", "__ftr_fixup", false, (*marker).featureFixups},
-	{"__start___mmu_ftr_fixup", "__stop___mmu_ftr_fixup", "__mmu_ftr_fixup", false, (*marker).featureFixups},
-	{"__start___fw_ftr_fixup", "__stop___fw_ftr_fixup", "__fw_ftr_fixup", false, (*marker).featureFixups},
-	{"__start___lwsync_fixup", "__stop___lwsync_fixup", "__lwsync_fixup", false, (*marker).wordFixups},
-	{"__start___kcfi_traps", "__stop___kcfi_traps", ".kcfi_traps", false, (*marker).cfiTraps},
+// tableMarkers read the tables, by their sections.
+var tableMarkers = map[string]func(m *marker, t *tableData){
+	"__ex_table":         (*marker).exceptions,
+	"__jump_table":       (*marker).jumpLabels,
+	".static_call_sites": (*marker).staticCalls,
+	"__bug_table":        (*marker).bugs,
+	mcountSection:        (*marker).ftraceSites,
+	patchableSection:     (*marker).ftraceSites,
+	"_kprobe_blacklist":  (*marker).blacklisted,
+	altSection:           (*marker).alternatives,
+	"__ftr_fixup":        (*marker).featureFixups,
+	"__mmu_ftr_fixup":    (*marker).featureFixups,
+	"__fw_ftr_fixup":     (*marker).featureFixups,
+	"__lwsync_fixup":     (*marker).wordFixups,
+	".kcfi_traps":        (*marker).cfiTraps,
 }
 
 // linux adds what only kernels and modules have.
@@ -129,7 +117,7 @@ func (m *marker) linux() error {
 			return err
 		}
 		for i := range parts {
-			t.read(m, &parts[i])
+			tableMarkers[t.section](m, &parts[i])
 		}
 	}
 	if err := m.thunks(); err != nil {
@@ -142,73 +130,6 @@ func (m *marker) linux() error {
 	}
 	m.suffixed()
 	return nil
-}
-
-// tableData is the content of a table.
-type tableData struct {
-	order byteOrder
-	addr  uint64
-	data  []byte
-}
-
-// word returns the 4 bytes at off, widened with their sign.
-func (t *tableData) word(off int) uint64 { return t.order.i32(t.data[off:]) }
-
-// rel returns the address that the 4 bytes at off give relative to themselves.
-func (t *tableData) rel(off int) uint64 { return t.addr + uint64(off) + t.word(off) }
-
-// each calls f with the offset of every whole entry of size bytes.
-func (t *tableData) each(size int, f func(off int)) {
-	for off := 0; size > 0 && off+size <= len(t.data); off += size {
-		f(off)
-	}
-}
-
-// locate reads a table: what lies between its symbols, else all sections of
-// its name.
-func (m *marker) locate(t *table) ([]tableData, error) {
-	parts, err := m.readTable(t)
-	if err != nil {
-		return nil, &FormatError{What: "cannot read a kernel table", Where: t.section, Err: err}
-	}
-	if t.absolute && m.im.typ != elf.ET_REL {
-		for i := range parts {
-			if err := m.relocateTable(&parts[i]); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return parts, nil
-}
-
-func (m *marker) readTable(t *table) ([]tableData, error) {
-	im := m.im
-	if lo, hi, ok := m.area(t.start, t.stop); ok {
-		data, err := im.Data(nil, lo, hi-lo)
-		return []tableData{{im.order, lo, data}}, err
-	}
-	var parts []tableData
-	for i := range im.sections {
-		if s := &im.sections[i]; s.name == t.section && s.inMemory() && s.inFile() {
-			data, err := im.contents(s)
-			if err != nil {
-				return nil, err
-			}
-			parts = append(parts, tableData{im.order, s.addr, data})
-		}
-	}
-	return parts, nil
-}
-
-// area returns the addresses of two symbols of a kernel, if something lies
-// between them.
-func (m *marker) area(start, stop string) (lo, hi uint64, ok bool) {
-	if m.im.kind != KindKernel || start == "" {
-		return 0, 0, false
-	}
-	lo, ok1 := m.syms.address(start)
-	hi, ok2 := m.syms.address(stop)
-	return lo, hi, ok1 && ok2 && lo < hi
 }
 
 // sections marks the sections whose name says what holds of their content.
@@ -285,8 +206,17 @@ func (m *marker) blackRanges() []extent {
 	return merged
 }
 
-// holds reports whether one of the sorted, disjoint ranges holds addr.
-func holds(ranges []extent, addr uint64) bool {
-	i := sort.Search(len(ranges), func(i int) bool { return ranges[i].lo > addr }) - 1
-	return i >= 0 && addr < ranges[i].hi
+// relocations marks the bytes of text that relocations fill.
+func (m *marker) relocations() error {
+	err := m.im.eachTextReloc(m.syms, func(addr uint64, r *rela, h *isa.Howto) {
+		kind := place.Reloc
+		if m.syms.syms[r.sym].external() {
+			kind = place.ExternalReloc
+		}
+		m.add(addr, h.Field.Size, kind)
+	})
+	if err != nil {
+		return err
+	}
+	return m.im.eachDataReloc(func(addr, size uint64) { m.add(addr, size, place.Data) })
 }
