@@ -1,20 +1,12 @@
 package relocate
 
-// Emitter writes the forms of one ISA. Encode drives it.
-type Emitter interface {
-	// Emit appends to code the form of step s that stands at l.At(code).
-	Emit(code []byte, s *Step, l *Layout) ([]byte, error)
-	// Back appends the way to the original address next.
-	Back(code []byte, next uint64, l *Layout) ([]byte, error)
-}
-
 // Layout is where the parts of the code come to stand.
 type Layout struct {
 	Plan *Plan
 	To   uint64 // address of the first byte
 }
 
-// At returns the address of the byte behind code.
+// At returns the address of the byte after code.
 func (l *Layout) At(code []byte) uint64 { return l.To + uint64(len(code)) }
 
 // Moved returns the new address of an original one: that of the moved
@@ -29,10 +21,19 @@ func (l *Layout) Moved(target uint64) uint64 {
 	return target
 }
 
+// NearForms reports whether the fields of instructions are to be used at all.
+func (l *Layout) NearForms() bool { return l.Plan.Options.Reach != Far }
+
+// OutOfReach returns the error that s, whose form would stand after code, does
+// not reach target.
+func (l *Layout) OutOfReach(code []byte, s *Step, target uint64) error {
+	return &RangeError{Addr: s.Inst.Addr, Target: target, At: l.At(code)}
+}
+
 // Encode lays the code of p out at the address to and copies it into dst. The
 // offsets of the steps are settled by repetition, since a form may depend on
 // where it and others come to stand.
-func Encode(e Emitter, dst []byte, p *Plan, to uint64) (int, error) {
+func Encode(m *Mover, dst []byte, p *Plan, to uint64) (int, error) {
 	if len(p.Steps) == 0 {
 		return 0, ErrEmpty
 	}
@@ -47,7 +48,7 @@ func Encode(e Emitter, dst []byte, p *Plan, to uint64) (int, error) {
 	l := &p.layout
 	*l = Layout{Plan: p, To: to}
 	for range maxPasses {
-		settled, err := lay(e, l)
+		settled, err := lay(m, l)
 		if err != nil {
 			return 0, err
 		}
@@ -68,7 +69,7 @@ const maxPasses = 8
 
 // lay writes the whole code once and reports whether every step came to stand
 // where the others took it to be.
-func lay(e Emitter, l *Layout) (settled bool, err error) {
+func lay(m *Mover, l *Layout) (settled bool, err error) {
 	code := l.Plan.code[:0]
 	settled = true
 	for i := range l.Plan.Steps {
@@ -77,12 +78,16 @@ func lay(e Emitter, l *Layout) (settled bool, err error) {
 			s.Offset = uint16(len(code))
 			settled = false
 		}
-		if code, err = e.Emit(code, s, l); err != nil {
+		if code, err = m.Emit(code, s, l); err != nil {
 			return false, err
 		}
 	}
-	if l.Plan.Options.Back != BackNone {
-		code, err = e.Back(code, l.Plan.Next(), l)
+	switch l.Plan.Options.Back {
+	case BackNone:
+	case BackBreakpoint:
+		code = append(code, m.Breakpoint...)
+	default:
+		code, err = m.Back(code, l.Plan.Next(), l)
 	}
 	l.Plan.code = code
 	return settled, err

@@ -21,7 +21,7 @@ const (
 	Region
 )
 
-// Back is how moved code returns to the instruction behind the original.
+// Back is how moved code returns to the instruction after the original.
 type Back uint8
 
 const (
@@ -61,7 +61,7 @@ type Options struct {
 	Reach   Reach
 	Scratch ScratchPolicy
 	// Registers is the set of general registers that the caller knows to be
-	// dead, in front of every instruction that moves, by number: bit 0 is rax,
+	// dead, before every instruction that moves, by number: bit 0 is rax,
 	// x0 or r0. A far jump on arm64 needs one.
 	Registers uint32
 	// NoRedZone says that nothing below the stack pointer has to be kept:
@@ -77,6 +77,15 @@ type Options struct {
 	// leave it, for the original address: the probe there is then hit once
 	// for every round of a loop.
 	Reenter bool
+}
+
+// RefuseFar returns rule, which forbids the far form of an instruction, where
+// only far forms are used, and nil where the near form is left.
+func (o *Options) RefuseFar(rule *classify.Rule) *classify.Rule {
+	if o.Reach == Far {
+		return rule
+	}
+	return nil
 }
 
 // Dead returns the registers that may be changed.
@@ -123,8 +132,52 @@ type Step struct {
 	// Clobbers is the set of registers that the moved form may change though
 	// the instruction does not, by their index in the ISA's register file.
 	Clobbers uint64
-	// Detail is the ISA's own: which form, which scratch register.
-	Detail uint32
+	Form     uint8 // the ISA's own: how the step is emitted; 0 keeps the bytes
+	Scratch  Scratch
+}
+
+// NoRegister is the number of no register.
+const NoRegister = 0xff
+
+// Scratch is the register that a moved form needs besides those of the
+// instruction.
+type Scratch struct {
+	Reg   uint8 // its number; NoRegister where there is none
+	Saved bool  // it is live, and the stack keeps it meanwhile
+}
+
+// None reports whether there is no register.
+func (r Scratch) None() bool { return r.Reg == NoRegister }
+
+// Changed returns the set of registers that the form loses with r.
+func (r Scratch) Changed() uint64 {
+	if r.Saved || r.None() {
+		return 0
+	}
+	return 1 << r.Reg
+}
+
+// SetForms sets bounds and action of a step whose near and far forms have near
+// and far bytes. The near form is the instruction itself, with another
+// displacement, where it is as long.
+func (s *Step) SetForms(reach Reach, near, far int) {
+	s.Min, s.Max, s.Action = uint8(near), uint8(near), Rebased
+	if near != int(s.Inst.Len) {
+		s.Action = Expanded
+	}
+	s.AddFar(reach, far, far)
+}
+
+// AddFar adds a far form of least to most bytes to the near form that s has so
+// far; Reach says which of them are used.
+func (s *Step) AddFar(reach Reach, least, most int) {
+	switch reach {
+	case Near:
+	case Far:
+		s.Action, s.Min, s.Max = Expanded, uint8(least), uint8(most)
+	default:
+		s.Min, s.Max = min(s.Min, uint8(least)), max(s.Max, uint8(most))
+	}
 }
 
 // Plan is what becomes of a run of instructions, before the new address is
@@ -136,6 +189,9 @@ type Plan struct {
 	Max     int
 	Align   int // what the new address must be a multiple of, in bytes: a power of 2
 
+	// Detail is the ISA's own, of the whole plan.
+	Detail uint8
+
 	code   []byte
 	layout Layout
 }
@@ -143,37 +199,34 @@ type Plan struct {
 // From returns the address of the first instruction.
 func (p *Plan) From() uint64 { return p.Steps[0].Inst.Addr }
 
-// Next returns the address behind the last instruction.
+// Next returns the address after the last instruction.
 func (p *Plan) Next() uint64 { return p.Steps[len(p.Steps)-1].Inst.Next() }
 
-// Start empties the plan and fills it with steps for insts, all Kept, after
-// checking that they may be planned together. align is the alignment of code.
-// It is for the ISAs' own use.
-func (p *Plan) Start(insts []decode.Inst, opt Options, align int) error {
-	if len(insts) == 0 {
-		return ErrEmpty
-	}
-	if opt.Form == Slot && len(insts) > 1 {
-		return ErrNotContiguous
-	}
-	p.Steps, p.Options = p.Steps[:0], opt
-	p.Min, p.Max, p.Align = 0, 0, align
-	for i := range insts {
-		inst := &insts[i]
-		if inst.Len == 0 || inst.Has(decode.Invalid) {
-			return decode.ErrInvalid
+// Torn returns the first step that is a part of a load-exclusive …
+// store-exclusive sequence whose other end does not move with it; nil where there
+// is none. clears is the Op of what ends a sequence without a store.
+func (p *Plan) Torn(clears uint16) *Step {
+	var open *Step
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		switch store := s.Inst.Has(decode.StoreExclusive); {
+		case s.Inst.Has(decode.LoadExclusive):
+			open = s
+		case store && open == nil:
+			return s
+		case store, s.Inst.Op == clears:
+			open = nil
 		}
-		if i > 0 && insts[i-1].Next() != inst.Addr {
-			return ErrNotContiguous
-		}
-		p.Steps = append(p.Steps, Step{Inst: *inst, Min: inst.Len, Max: inst.Len})
 	}
-	return nil
+	return open
 }
 
 // BranchInto returns the address of the first step that branches into the
 // middle of an instruction of the region.
 func (p *Plan) BranchInto() (addr uint64, found bool) {
+	if p.Options.Form != Region {
+		return 0, false
+	}
 	for i := range p.Steps {
 		inst := &p.Steps[i].Inst
 		target, direct := inst.BranchTarget()
@@ -204,23 +257,6 @@ func (p *Plan) step(addr uint64) (*Step, bool) {
 		}
 	}
 	return nil, false
-}
-
-// Finish sums the bounds of the steps up. near and far are the sizes in bytes
-// of a jump back. It is for the ISAs' own use.
-func (p *Plan) Finish(near, far int) {
-	for i := range p.Steps {
-		p.Min += int(p.Steps[i].Min)
-		p.Max += int(p.Steps[i].Max)
-	}
-	switch p.Options.Reach {
-	case Near:
-		far = near
-	case Far:
-		near = far
-	}
-	p.Min += near
-	p.Max += far
 }
 
 // Relocator moves instructions of one ISA.

@@ -14,6 +14,40 @@ import (
 // reach away, else four. Both end with the distance.
 type jumpy struct{ reach uint64 }
 
+var (
+	ruleTrap = classify.Rule{ID: "test/trap"}
+	errApart = errors.New("they belong apart")
+	errBack  = errors.New("no way back")
+)
+
+// mover moves by forms in code that is aligned to 2 bytes.
+func mover(forms Forms) *Mover { return &Mover{Align: 2, Breakpoint: []byte("BRK"), Forms: forms} }
+
+func (jumpy) Check(p *Plan) error {
+	if p.Steps[0].Inst.Raw[1] == 'x' {
+		return errApart
+	}
+	return nil
+}
+
+func (jumpy) Choose(s *Step, p *Plan) *classify.Rule {
+	switch s.Inst.Flow {
+	case decode.FlowTrap:
+		return &ruleTrap
+	case decode.FlowNone:
+		return nil
+	}
+	s.Max = 4
+	return nil
+}
+
+func (jumpy) Jump(p *Plan) (near, far int, err error) {
+	if p.Steps[0].Inst.Raw[1] == 'y' {
+		return 0, 0, errBack
+	}
+	return 1, 3, nil
+}
+
 func (e jumpy) Emit(code []byte, s *Step, l *Layout) ([]byte, error) {
 	if s.Inst.Flow == decode.FlowNone {
 		return append(code, s.Inst.Bytes()...), nil
@@ -33,7 +67,10 @@ func (jumpy) Back(code []byte, next uint64, l *Layout) ([]byte, error) {
 }
 
 // restless never comes to stand anywhere.
-type restless struct{ calls *int }
+type restless struct {
+	jumpy
+	calls *int
+}
 
 func (e restless) Emit(code []byte, s *Step, l *Layout) ([]byte, error) {
 	*e.calls++
@@ -60,18 +97,8 @@ func insts(targets ...uint64) []decode.Inst {
 func plan(t *testing.T, list []decode.Inst, opt Options) *Plan {
 	t.Helper()
 	p := new(Plan)
-	if err := p.Start(list, opt, 2); err != nil {
+	if err := Make(mover(jumpy{}), p, list, opt); err != nil {
 		t.Fatal(err)
-	}
-	for i := range p.Steps {
-		if p.Steps[i].Inst.Flow != decode.FlowNone {
-			p.Steps[i].Max = 4
-		}
-	}
-	if opt.Back == BackNone {
-		p.Finish(0, 0)
-	} else {
-		p.Finish(1, 3)
 	}
 	return p
 }
@@ -87,6 +114,7 @@ func TestEncode(t *testing.T) {
 	}{
 		{"one", insts(0), Options{}, 8, "i\x00b"},
 		{"no way back", insts(0), Options{Back: BackNone}, 8, "i\x00"},
+		{"a breakpoint", insts(0), Options{Back: BackBreakpoint}, 8, "i\x00BRK"},
 		{"several", insts(0, 0), Options{Form: Region}, 8, "i\x00i\x01b"},
 		{"branch to itself from a slot", insts(from), Options{}, 8, "J\x00\x00\x00b"},
 		{"branch to itself in a region", insts(from), Options{Form: Region}, 8, "j\x00b"},
@@ -102,7 +130,7 @@ func TestEncode(t *testing.T) {
 			p := plan(t, c.insts, c.opt)
 			dst := make([]byte, 64)
 			for range 2 { // a plan may be encoded again
-				n, err := Encode(jumpy{c.reach}, dst, p, to)
+				n, err := Encode(mover(jumpy{c.reach}), dst, p, to)
 				if err != nil || string(dst[:n]) != c.want {
 					t.Fatalf("%q, %v; want %q", dst[:n], err, c.want)
 				}
@@ -117,20 +145,20 @@ func TestEncode(t *testing.T) {
 func TestEncodeErrors(t *testing.T) {
 	calls := 0
 	for _, c := range []struct {
-		name    string
-		emitter Emitter
-		plan    *Plan
-		to      uint64
-		size    int
-		want    error
+		name  string
+		forms Forms
+		plan  *Plan
+		to    uint64
+		size  int
+		want  error
 	}{
 		{"never planned", jumpy{8}, new(Plan), 0, 8, ErrEmpty},
 		{"odd address", jumpy{8}, plan(t, insts(0), Options{}), 0x2001, 8, ErrMisaligned},
 		{"small buffer", jumpy{8}, plan(t, insts(0), Options{}), 0x2000, 2, ErrTooSmall},
-		{"never settles", restless{&calls}, plan(t, insts(0, 0), Options{Form: Region}), 0x2000, 64, ErrRange},
+		{"never settles", restless{calls: &calls}, plan(t, insts(0, 0), Options{Form: Region}), 0x2000, 64, ErrRange},
 	} {
 		dst := bytes.Repeat([]byte{0xa5}, c.size)
-		n, err := Encode(c.emitter, dst, c.plan, c.to)
+		n, err := Encode(mover(c.forms), dst, c.plan, c.to)
 		if n != 0 || !errors.Is(err, c.want) || bytes.Count(dst, []byte{0xa5}) != c.size {
 			t.Errorf("%s: %d, %v, % x", c.name, n, err, dst)
 		}
@@ -140,27 +168,108 @@ func TestEncodeErrors(t *testing.T) {
 	}
 }
 
-func TestStart(t *testing.T) {
+func TestMakeErrors(t *testing.T) {
 	gap := insts(0, 0, 0)
 	invalid := insts(0, 0)
 	invalid[1].Props |= decode.Invalid
+	named := func(c byte) []decode.Inst {
+		list := insts(0, 0)
+		list[0].Raw[1] = c
+		return list
+	}
+	trap := insts(0, 0)
+	trap[1].Flow = decode.FlowTrap
+	region := Options{Form: Region}
 	for _, c := range []struct {
 		name  string
 		insts []decode.Inst
-		form  Form
+		opt   Options
 		want  error
 	}{
-		{"nothing", nil, Slot, ErrEmpty},
-		{"one", insts(0), Slot, nil},
-		{"two in a slot", insts(0, 0), Slot, ErrNotContiguous},
-		{"two in a region", insts(0, 0), Region, nil},
-		{"a gap", []decode.Inst{gap[0], gap[2]}, Region, ErrNotContiguous},
-		{"out of order", []decode.Inst{gap[1], gap[0]}, Region, ErrNotContiguous},
-		{"not an instruction", invalid, Region, decode.ErrInvalid},
-		{"never decoded", make([]decode.Inst, 1), Slot, decode.ErrInvalid},
+		{"nothing", nil, Options{}, ErrEmpty},
+		{"one", insts(0), Options{}, nil},
+		{"two in a slot", insts(0, 0), Options{}, ErrNotContiguous},
+		{"two in a region", insts(0, 0), region, nil},
+		{"a gap", []decode.Inst{gap[0], gap[2]}, region, ErrNotContiguous},
+		{"out of order", []decode.Inst{gap[1], gap[0]}, region, ErrNotContiguous},
+		{"not an instruction", invalid, region, decode.ErrInvalid},
+		{"never decoded", make([]decode.Inst, 1), Options{}, decode.ErrInvalid},
+		{"not to be moved together", named('x'), region, errApart},
+		{"not to be moved at all", trap, region, ErrRefused},
+		{"no way back", named('y'), region, errBack},
+		{"no way back is needed", named('y'), Options{Form: Region, Back: BackNone}, nil},
+		{"nor with a breakpoint", named('y')[:1], Options{Back: BackBreakpoint}, nil},
 	} {
-		if err := new(Plan).Start(c.insts, Options{Form: c.form}, 1); !errors.Is(err, c.want) {
+		if err := Make(mover(jumpy{}), new(Plan), c.insts, c.opt); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+	}
+	var refused *RefusedError
+	if err := Make(mover(jumpy{}), new(Plan), trap, region); !errors.As(err, &refused) || refused.Rule != &ruleTrap || refused.Addr != from+2 {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTorn(t *testing.T) {
+	const plain, load, store, clears = 0, decode.LoadExclusive, decode.StoreExclusive, decode.Privileged
+	for _, c := range []struct {
+		name  string
+		props []decode.Props
+		want  int // index of the step, -1 for none
+	}{
+		{"none", []decode.Props{plain, plain}, -1},
+		{"whole", []decode.Props{load, plain, store}, -1},
+		{"the store stays", []decode.Props{plain, load, plain}, 1},
+		{"the load stays", []decode.Props{plain, store, load, store}, 1},
+		{"a second load", []decode.Props{load, load, store, store}, 3},
+		{"given up", []decode.Props{load, clears}, -1},
+		{"nothing to give up", []decode.Props{clears, load}, 1},
+	} {
+		list := insts(make([]uint64, len(c.props))...)
+		for i := range list {
+			list[i].Props = c.props[i]
+			if c.props[i] == clears {
+				list[i].Op = 7
+			}
+		}
+		p := plan(t, list, Options{Form: Region})
+		got := p.Torn(7)
+		if c.want < 0 && got != nil || c.want >= 0 && got != &p.Steps[c.want] {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+}
+
+func TestForms(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		reach     Reach
+		near, far int
+		want      Step
+	}{
+		{"as needed", Anywhere, 2, 9, Step{Action: Rebased, Min: 2, Max: 9}},
+		{"a far form that is shorter", Anywhere, 9, 5, Step{Action: Expanded, Min: 5, Max: 9}},
+		{"only near", Near, 2, 9, Step{Action: Rebased, Min: 2, Max: 2}},
+		{"only far", Far, 2, 9, Step{Action: Expanded, Min: 9, Max: 9}},
+		{"another instruction near by", Near, 5, 9, Step{Action: Expanded, Min: 5, Max: 5}},
+	} {
+		s := Step{Inst: insts(0)[0]}
+		s.SetForms(c.reach, c.near, c.far)
+		if c.want.Inst = s.Inst; s != c.want {
+			t.Errorf("%s: %+v", c.name, s)
+		}
+	}
+	for reach, want := range map[Reach]*classify.Rule{Anywhere: nil, Near: nil, Far: &ruleTrap} {
+		if opt := (Options{Reach: reach}); opt.RefuseFar(&ruleTrap) != want {
+			t.Errorf("reach %d: the far form is refused", reach)
+		}
+	}
+}
+
+func TestScratch(t *testing.T) {
+	for r, want := range map[Scratch]uint64{{Reg: 3}: 8, {Reg: 3, Saved: true}: 0, {Reg: NoRegister}: 0} {
+		if r.Changed() != want || r.None() != (r.Reg == NoRegister) {
+			t.Errorf("%+v: changes %#x", r, r.Changed())
 		}
 	}
 }
@@ -174,8 +283,8 @@ func TestBranchInto(t *testing.T) {
 		{"start of another", from + 4, false},
 		{"middle of another", from + 5, true},
 		{"middle of itself", from + 3, true},
-		{"behind the region", from + 6, false},
-		{"in front of it", from - 1, false},
+		{"after the region", from + 6, false},
+		{"before it", from - 1, false},
 	} {
 		p := plan(t, insts(0, c.target, 0), Options{Form: Region})
 		if addr, found := p.BranchInto(); found != c.found || found && addr != from+2 {
@@ -187,25 +296,30 @@ func TestBranchInto(t *testing.T) {
 	}
 }
 
-func TestFinish(t *testing.T) {
+func TestBounds(t *testing.T) {
 	for _, c := range []struct {
-		reach    Reach
+		name     string
+		opt      Options
 		min, max int
-	}{{Anywhere, 5, 9}, {Near, 5, 7}, {Far, 7, 9}} {
-		p := plan(t, insts(0, 0x9900), Options{Form: Region, Reach: c.reach})
-		if p.Min != c.min || p.Max != c.max {
-			t.Errorf("reach %d: %d to %d", c.reach, p.Min, p.Max)
+	}{
+		{"anywhere", Options{}, 5, 9}, {"near", Options{Reach: Near}, 5, 7}, {"far", Options{Reach: Far}, 7, 9},
+		{"no way back", Options{Back: BackNone}, 4, 6}, {"a breakpoint", Options{Back: BackBreakpoint}, 7, 9},
+	} {
+		c.opt.Form = Region
+		p := plan(t, insts(0, 0x9900), c.opt)
+		if p.Min != c.min || p.Max != c.max || p.Align != 2 {
+			t.Errorf("%s: %d to %d", c.name, p.Min, p.Max)
 		}
 	}
 }
 
 func TestPlanIsUsedAgain(t *testing.T) {
 	p := plan(t, insts(0, 0x9900, 0), Options{Form: Region})
-	if err := p.Start(insts(0), Options{}, 4); err != nil {
+	p.Detail = 1
+	if err := Make(mover(jumpy{}), p, insts(0), Options{}); err != nil {
 		t.Fatal(err)
 	}
-	p.Finish(1, 1)
-	if len(p.Steps) != 1 || p.Min != 3 || p.Max != 3 || p.Align != 4 || p.From() != from || p.Next() != from+2 {
+	if len(p.Steps) != 1 || p.Min != 3 || p.Max != 5 || p.Detail != 0 || p.From() != from || p.Next() != from+2 {
 		t.Errorf("%+v", p)
 	}
 }

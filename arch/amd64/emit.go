@@ -7,35 +7,29 @@ import (
 	"xol/relocate"
 )
 
-// emitter writes the moved forms.
-type emitter struct{}
-
 // Encode writes the code of p; see relocate.Relocator.
 func (ISA) Encode(dst []byte, p *relocate.Plan, to uint64) (int, error) {
-	return relocate.Encode(emitter{}, dst, p, to)
+	return relocate.Encode(&mover, dst, p, to)
 }
 
-// Emit appends the form of s; see relocate.Emitter.
-func (emitter) Emit(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
-	if moved, reaches := appendStep(code, s, l); reaches {
+// Emit appends the form of s; see relocate.Forms.
+func (movedForms) Emit(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
+	if moved, reaches := emit(code, s, l); reaches {
 		return moved, nil
 	}
-	return nil, &relocate.RangeError{Addr: s.Inst.Addr, Target: s.Inst.Target, At: l.At(code)}
+	return nil, l.OutOfReach(code, s, s.Inst.Target)
 }
 
-// Back appends the way back; see relocate.Emitter.
-func (emitter) Back(code []byte, next uint64, l *relocate.Layout) ([]byte, error) {
-	if l.Plan.Options.Back == relocate.BackBreakpoint {
-		return append(code, 0xcc), nil
-	}
+// Back appends the way back; see relocate.Forms.
+func (movedForms) Back(code []byte, next uint64, l *relocate.Layout) ([]byte, error) {
 	if moved, reaches := appendJump(code, next, l); reaches {
 		return moved, nil
 	}
-	return nil, &relocate.RangeError{Addr: l.Plan.From(), Target: next, At: l.At(code)}
+	return nil, l.OutOfReach(code, &l.Plan.Steps[0], next)
 }
 
-// appendStep appends the form of s, if that reaches what it refers to.
-func appendStep(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, bool) {
+// emit appends the form of s, if that reaches what it refers to.
+func emit(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, bool) {
 	inst := &s.Inst
 	switch formOf(s) {
 	case formKept:
@@ -47,7 +41,13 @@ func appendStep(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, bool
 	case formSyscall:
 		return appendMovabs(append(code, inst.Bytes()...), RCX, inst.Next()), true
 	}
-	if inst.PCRel.Kind == decode.PCRelNone {
+	return emitOperand(code, s, l)
+}
+
+// emitOperand appends an instruction with an operand in memory, or an indirect
+// call: re-based, where it is RIP-relative and that reaches, else its far form.
+func emitOperand(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, bool) {
+	if s.Inst.PCRel.Kind == decode.PCRelNone {
 		return appendCallIndirect(code, s, &l.Plan.Options), true
 	}
 	if moved, ok := appendRebased(code, s, l); ok {
@@ -60,7 +60,7 @@ func appendStep(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, bool
 }
 
 // nearDisplacement returns the displacement to target of a near branch whose
-// end is size bytes behind code, and whether it fits.
+// end is size bytes after code, and whether it fits.
 func nearDisplacement(code []byte, size int, target uint64, l *relocate.Layout) (uint32, bool) {
 	disp := int64(l.Moved(target) - (l.At(code) + uint64(size)))
 	fits := disp == int64(int32(disp)) && (l.Plan.Options.Reach != relocate.Far || l.Plan.Inside(target))
@@ -152,7 +152,7 @@ func appendFarOperand(code []byte, s *relocate.Step, opt *relocate.Options) []by
 	case formConstant:
 		return appendConstant(code, inst)
 	case formSavedBase:
-		return appendSavedBase(code, inst, scratchOf(s), zone)
+		return appendSavedBase(code, inst, s.Scratch.Reg, zone)
 	case formStackPointer:
 		return appendStackPointerOperand(code, inst, zone)
 	case formPush:
@@ -166,8 +166,8 @@ func appendFarOperand(code []byte, s *relocate.Step, opt *relocate.Options) []by
 	case formCallOperand, formCallThrough:
 		return appendCallIndirect(code, s, opt)
 	}
-	code = appendMovabs(code, scratchOf(s), inst.Target)
-	return appendWithBase(code, inst, scratchOf(s))
+	code = appendMovabs(code, s.Scratch.Reg, inst.Target)
+	return appendWithBase(code, inst, s.Scratch.Reg)
 }
 
 const (
@@ -236,7 +236,7 @@ func appendAdjustStack(code []byte, n int32) []byte {
 }
 
 // appendReturn appends a return to the address at the top of the stack, which
-// takes n bytes behind that off as well.
+// takes n bytes after that off as well.
 func appendReturn(code []byte, n int32) []byte {
 	if n == 0 {
 		return append(code, 0xc3)
@@ -378,7 +378,7 @@ func appendCallIndirect(code []byte, s *relocate.Step, opt *relocate.Options) []
 	setGroup5(jmp.Raw[:], &jmp, group5Jump)
 	switch {
 	case jmp.PCRel.Kind != decode.PCRelNone:
-		return appendWithBase(appendMovabs(code, scratchOf(s), jmp.Target), &jmp, scratchOf(s))
+		return appendWithBase(appendMovabs(code, s.Scratch.Reg, jmp.Target), &jmp, s.Scratch.Reg)
 	case baseIsStackPointer(&jmp):
 		return appendHigherBy8(code, &jmp)
 	}

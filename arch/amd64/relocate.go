@@ -86,33 +86,13 @@ const (
 	formJumpThrough // an indirect jump by way of a return
 )
 
-// noRegister stands for a scratch register that a form does not need.
-const noRegister = 0xff
+// noRegister stands for a register that an operand or a form does not have.
+const noRegister = relocate.NoRegister
 
-// Step.Detail holds the form in its low byte and the scratch register above.
-
-func formOf(s *relocate.Step) moveForm { return moveForm(s.Detail) }
-
-func scratchOf(s *relocate.Step) byte { return byte(s.Detail >> 8) }
+func formOf(s *relocate.Step) moveForm { return moveForm(s.Form) }
 
 func setForm(s *relocate.Step, form moveForm, scratch byte, note *relocate.Note) {
-	s.Detail, s.Note = uint32(form)|uint32(scratch)<<8, note
-}
-
-// setSize sets the action and the bounds for the sizes of the near and the far
-// form.
-func setSize(s *relocate.Step, reach relocate.Reach, near, far int) {
-	least, most := min(near, far), max(near, far)
-	switch reach {
-	case relocate.Near:
-		least, most = near, near
-	case relocate.Far:
-		least, most = far, far
-	}
-	s.Min, s.Max, s.Action = uint8(least), uint8(most), relocate.Rebased
-	if near != int(s.Inst.Len) || reach == relocate.Far {
-		s.Action = relocate.Expanded
-	}
+	s.Form, s.Scratch.Reg, s.Note = uint8(form), scratch, note
 }
 
 // Sizes in bytes.
@@ -142,63 +122,72 @@ func (ISA) JumpLen() int { return jumpNear }
 // form. A call through memory pushes before it reads, so that its operand must
 // not be in the 8 bytes below the stack pointer, unless rsp is what it is named
 // by.
-func (a ISA) Plan(p *relocate.Plan, insts []decode.Inst, opt relocate.Options) error {
+func (ISA) Plan(p *relocate.Plan, insts []decode.Inst, opt relocate.Options) error {
 	if opt.Linux {
 		opt.Reach = relocate.Near
 	}
-	if err := p.Start(insts, opt, 1); err != nil {
-		return err
-	}
-	if opt.Form == relocate.Region && !opt.Linux {
-		if addr, found := p.BranchInto(); found {
-			return relocate.Refuse(&ruleMoveInto, addr)
-		}
-	}
-	for i := range p.Steps {
-		if rule := choose(&p.Steps[i], p); rule != nil {
-			return relocate.Refuse(rule, p.Steps[i].Inst.Addr)
-		}
-	}
-	switch opt.Back {
-	case relocate.BackNone:
-		p.Finish(0, 0)
-	case relocate.BackBreakpoint:
-		p.Finish(1, 1)
-	default:
-		p.Finish(jumpNear, jumpFar)
+	return relocate.Make(&mover, p, insts, opt)
+}
+
+// mover moves instructions; the slot's breakpoint is int3.
+var mover = relocate.Mover{Align: 1, Breakpoint: []byte{0xcc}, Forms: movedForms{}}
+
+// movedForms are the moved forms; see relocate.Forms.
+type movedForms struct{}
+
+// Check refuses branches into instructions.
+func (movedForms) Check(p *relocate.Plan) error {
+	if addr, found := p.BranchInto(); found && !p.Options.Linux {
+		return relocate.Refuse(&ruleMoveInto, addr)
 	}
 	return nil
 }
 
-// choose gives one instruction its form, or returns the rule that there is
-// none.
-func choose(s *relocate.Step, p *relocate.Plan) *classify.Rule {
-	inst := &s.Inst
-	s.Detail = uint32(formKept) | noRegister<<8
+// Jump returns the sizes of the way back.
+func (movedForms) Jump(*relocate.Plan) (near, far int, err error) { return jumpNear, jumpFar, nil }
+
+// Choose gives s its form, or returns the rule that there is none.
+func (movedForms) Choose(s *relocate.Step, p *relocate.Plan) *classify.Rule {
 	if p.Options.Linux {
 		chooseLinux(s)
 		return nil
 	}
-	if rule := immovable(inst); rule != nil {
+	if rule := immovable(&s.Inst); rule != nil {
 		return rule
 	}
-	switch {
-	case inst.Flow == decode.FlowCallIndirect:
-		return chooseIndirectCall(s, p)
-	case inst.PCRel.Kind == decode.PCRelBranch:
+	switch baseForm(&s.Inst, p) {
+	case formBranch, formCall:
 		chooseBranch(s, p)
-	case inst.PCRel.Kind == decode.PCRelAddress && isLea(inst):
+	case formCallOperand:
+		return chooseCallIndirect(s, p)
+	case formConstant:
 		chooseAddress(s, &p.Options)
-	case inst.PCRel.Kind != decode.PCRelNone:
+	case formRebase:
 		return chooseMemory(s, &p.Options)
-	case inst.Flow == decode.FlowJump && p.Inside(inst.Target): // jmpabs
-		chooseBranch(s, p)
-	case isSyscall(inst):
+	case formSyscall:
 		setForm(s, formSyscall, noRegister, &noteSyscall)
-		size := int(inst.Len) + movabsSize
-		setSize(s, relocate.Far, size, size)
+		setOneSize(s, int(s.Inst.Len)+movabsSize)
 	}
 	return nil
+}
+
+// baseForm returns the form of a class of instructions. What they are exactly and
+// where their operand is may ask for another one.
+func baseForm(inst *decode.Inst, p *relocate.Plan) moveForm {
+	kind := inst.PCRel.Kind
+	switch {
+	case inst.Flow == decode.FlowCallIndirect:
+		return formCallOperand
+	case kind == decode.PCRelBranch, inst.Flow == decode.FlowJump && p.Inside(inst.Target): // jmpabs
+		return formBranch
+	case kind == decode.PCRelAddress && isLea(inst):
+		return formConstant
+	case kind != decode.PCRelNone:
+		return formRebase
+	case isSyscall(inst):
+		return formSyscall
+	}
+	return formKept
 }
 
 // immovable returns the rule that keeps an instruction from being moved even
@@ -224,30 +213,34 @@ func chooseLinux(s *relocate.Step) {
 	}
 }
 
+// branchForms are the sizes of branches in bytes: of the near form, and of what
+// the far form has before its jump.
+var branchForms = [...]struct{ near, beforeJump int }{
+	kindJump:   {near: jumpNear},
+	kindCall:   {near: jumpNear},
+	kindCond:   {near: jccNear, beforeJump: jccShort},
+	kindLoop:   {near: jumpShort + jumpNear, beforeJump: jumpShort}, // besides the instruction itself
+	kindXbegin: {near: xbeginSize, beforeJump: xbeginSize + jumpShort},
+}
+
 func chooseBranch(s *relocate.Step, p *relocate.Plan) {
 	inst := &s.Inst
-	form, note := formBranch, &noteBranch
-	near, far := jumpNear, jumpFar
-	switch branchKindOf(inst) {
+	form, note, kind := formBranch, &noteBranch, branchKindOf(inst)
+	near, far := branchForms[kind].near, branchForms[kind].beforeJump+jumpFar
+	before := 0
+	switch kind {
 	case kindCall:
 		form, note = formCall, callNote(inst, p)
-		push := pushSize(inst.Next())
-		near, far = push+near, push+far
-	case kindCond:
-		near, far = jccNear, jccShort+far
+		before = pushSize(inst.Next())
 	case kindLoop:
-		over := int(inst.Len) + jumpShort
-		note = &noteLoop
-		near, far = over+near, over+far
-	case kindXbegin:
-		near, far = xbeginSize, xbeginSize+jumpShort+far
+		note, before = &noteLoop, int(inst.Len)
 	}
 	setForm(s, form, noRegister, note)
 	reach := p.Options.Reach
 	if p.Inside(inst.Target) {
 		reach = relocate.Near
 	}
-	setSize(s, reach, near, far)
+	s.SetForms(reach, before+near, before+far)
 }
 
 // callNote warns of a call that returns to what a detour takes the place of.
@@ -263,15 +256,19 @@ func chooseAddress(s *relocate.Step, opt *relocate.Options) {
 	setOperandSize(s, opt, int(s.Inst.Len))
 }
 
+// setOneSize sets the size of a form that stands for another instruction wherever
+// it is moved to.
+func setOneSize(s *relocate.Step, size int) { s.SetForms(relocate.Far, size, size) }
+
 // setOperandSize sets the bounds of an instruction with a RIP-relative operand.
 // near is the size of the form with a displacement.
 func setOperandSize(s *relocate.Step, opt *relocate.Options, near int) {
 	if alwaysReaches(&s.Inst) || formOf(s) == formRebase || opt.Reach == relocate.Near {
-		setSize(s, relocate.Near, near, near)
+		s.SetForms(relocate.Near, near, near)
 		return
 	}
 	var code [farMax]byte
-	setSize(s, opt.Reach, near, len(appendFarOperand(code[:0], s, opt)))
+	s.SetForms(opt.Reach, near, len(appendFarOperand(code[:0], s, opt)))
 }
 
 // alwaysReaches reports whether a displacement of 32 bits reaches the operand
@@ -284,7 +281,7 @@ func chooseMemory(s *relocate.Step, opt *relocate.Options) *classify.Rule {
 		form, scratch, rule = farForm(&s.Inst, opt)
 	}
 	if rule != nil {
-		if opt.Reach == relocate.Far {
+		if rule := opt.RefuseFar(rule); rule != nil {
 			return rule
 		}
 		form, scratch = formRebase, noRegister
@@ -333,11 +330,11 @@ func farForm(inst *decode.Inst, opt *relocate.Options) (moveForm, byte, *classif
 	return 0, noRegister, &ruleMoveStackPointer
 }
 
-func chooseIndirectCall(s *relocate.Step, p *relocate.Plan) *classify.Rule {
+func chooseCallIndirect(s *relocate.Step, p *relocate.Plan) *classify.Rule {
 	inst, opt := &s.Inst, &p.Options
 	switch d := DetailOf(inst); {
 	case inst.PCRel.Kind != decode.PCRelNone:
-		return chooseRIPCall(s, p)
+		return chooseCallMemory(s, p)
 	case d.Mod() == 3 && d.RM() == RSP && d.B()|d.B4() == 0, baseIsStackPointer(inst) && !movesWithStack(inst):
 		setForm(s, formCallThrough, noRegister, &noteThrough)
 	default:
@@ -345,12 +342,12 @@ func chooseIndirectCall(s *relocate.Step, p *relocate.Plan) *classify.Rule {
 	}
 	var code [farMax]byte
 	size := len(appendCallIndirect(code[:0], s, opt))
-	setSize(s, relocate.Far, size, size)
+	setOneSize(s, size)
 	return nil
 }
 
-// chooseRIPCall is chooseIndirectCall for a RIP-relative operand.
-func chooseRIPCall(s *relocate.Step, p *relocate.Plan) *classify.Rule {
+// chooseCallMemory is chooseCallIndirect for a RIP-relative operand.
+func chooseCallMemory(s *relocate.Step, p *relocate.Plan) *classify.Rule {
 	inst, opt := &s.Inst, &p.Options
 	form, scratch := formRebase, byte(noRegister)
 	if opt.Reach != relocate.Near && !alwaysReaches(inst) {

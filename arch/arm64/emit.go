@@ -32,20 +32,18 @@ type emitter struct{}
 
 // Encode writes the code of p; see relocate.Relocator.
 func (ISA) Encode(dst []byte, p *relocate.Plan, to uint64) (int, error) {
-	return relocate.Encode(emitter{}, dst, p, to)
+	return relocate.Encode(&mover, dst, p, to)
 }
 
-// Emit appends the form of s; see relocate.Emitter.
+// Emit appends the form of s; see relocate.Forms.
 func (e emitter) Emit(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
-	inst := &s.Inst
 	switch formOf(s) {
 	case formBranch:
-		return e.jump(code, inst, inst.Target, scratchOf(s), l)
+		return e.branch(code, s, l)
 	case formCond, formOver:
 		return e.cond(code, s, l)
 	case formCall:
-		code = e.constant(code, linkRegister, inst.Next(), l)
-		return e.jump(code, inst, inst.Target, scratchOf(s), l)
+		return e.branch(e.constant(code, linkRegister, s.Inst.Next(), l), s, l)
 	case formCallReg:
 		return e.callReg(code, s, l), nil
 	case formCallAuth:
@@ -55,16 +53,13 @@ func (e emitter) Emit(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte
 	case formLiteral:
 		return e.literal(code, s, l)
 	}
-	return append(code, inst.Bytes()...), nil
+	return append(code, s.Inst.Bytes()...), nil
 }
 
-// Back appends the way back; see relocate.Emitter.
+// Back appends the way back; see relocate.Forms.
 func (e emitter) Back(code []byte, next uint64, l *relocate.Layout) ([]byte, error) {
-	if l.Plan.Options.Back == relocate.BackBreakpoint {
-		return put(code, insnBRK|brkKprobeStep<<5), nil
-	}
-	last := &l.Plan.Steps[len(l.Plan.Steps)-1].Inst
-	if !needsBack(last) {
+	last := &l.Plan.Steps[len(l.Plan.Steps)-1]
+	if !needsBack(&last.Inst) {
 		return code, nil
 	}
 	return e.jump(code, last, next, uint32(backRegister(l.Plan)), l)
@@ -79,17 +74,10 @@ func reaches(disp int64, bits uint) bool {
 	return words>>(bits-1) == 0 || words>>(bits-1) == -1
 }
 
-// nearForms reports whether fields of instructions are to be used at all.
-func nearForms(l *relocate.Layout) bool { return l.Plan.Options.Reach != relocate.Far }
-
-func outOfReach(code []byte, inst *decode.Inst, target uint64, l *relocate.Layout) error {
-	return &relocate.RangeError{Addr: inst.Addr, Target: target, At: l.At(code)}
-}
-
 // constant appends instructions that load x<reg> with v: adrp and add where v
 // is near, else its halves.
 func (e emitter) constant(code []byte, reg uint32, v uint64, l *relocate.Layout) []byte {
-	if nearForms(l) {
+	if l.NearForms() {
 		if near, ok := e.pageAndOffset(code, reg, v, l); ok {
 			return near
 		}
@@ -158,16 +146,21 @@ func (e emitter) page(code []byte, reg uint32, v uint64, l *relocate.Layout) ([]
 // jump appends a jump to an original address. Beyond the reach of b it returns
 // to the register reg, which is dead there: unlike br, ret may land anywhere in
 // pages that are guarded against indirect branches [Arm ARM, D8.4.9].
-func (e emitter) jump(code []byte, inst *decode.Inst, target uint64, reg uint32, l *relocate.Layout) ([]byte, error) {
+func (e emitter) jump(code []byte, s *relocate.Step, target uint64, reg uint32, l *relocate.Layout) ([]byte, error) {
 	moved, inside := l.Moved(target), l.Plan.Inside(target)
 	disp := int64(moved - l.At(code))
-	if reaches(disp, 26) && (inside || nearForms(l)) {
+	if reaches(disp, 26) && (inside || l.NearForms()) {
 		return put(code, insnB|uint32(disp>>2)&0x3ffffff), nil
 	}
 	if l.Plan.Options.Reach == relocate.Near || reg == noRegister {
-		return nil, outOfReach(code, inst, target, l)
+		return nil, l.OutOfReach(code, s, target)
 	}
 	return put(e.constant(code, reg, moved, l), insnRET|reg<<5), nil
+}
+
+// branch appends b, or the jump that stands for it.
+func (e emitter) branch(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
+	return e.jump(code, s, s.Inst.Target, uint32(s.Scratch.Reg), l)
 }
 
 // displacement is the field of a conditional branch that holds the distance in
@@ -197,17 +190,17 @@ func (e emitter) cond(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte
 	inst := &s.Inst
 	w, field := WordOf(inst), displacementOf(inst)
 	disp := int64(l.Moved(inst.Target) - l.At(code))
-	if reaches(disp, uint(field)) && (l.Plan.Inside(inst.Target) || nearForms(l)) {
+	if reaches(disp, uint(field)) && (l.Plan.Inside(inst.Target) || l.NearForms()) {
 		return put(code, field.set(w, disp)), nil
 	}
 	if l.Plan.Options.Reach == relocate.Near {
-		return nil, outOfReach(code, inst, inst.Target, l)
+		return nil, l.OutOfReach(code, s, inst.Target)
 	}
 	if formOf(s) == formOver {
 		code = put(code, field.set(w, 2*wordSize))
 	}
 	at := len(code)
-	code, err := e.jump(put(code, 0), inst, inst.Target, scratchOf(s), l)
+	code, err := e.jump(put(code, 0), s, inst.Target, uint32(s.Scratch.Reg), l)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +228,7 @@ func opposite(inst *decode.Inst) uint32 {
 // out of the way.
 func (e emitter) callReg(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
 	target := fieldRn(&s.Inst)
-	if reg := scratchOf(s); reg != noRegister {
+	if reg := uint32(s.Scratch.Reg); reg != noRegister {
 		code = put(code, insnMOV|target<<16|reg)
 		target = reg
 	}
@@ -257,7 +250,7 @@ func landing(reg uint32) uint32 {
 // authentication in a register that is then jumped to.
 func (e emitter) callAuth(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
 	const linkBit = 1 << 21
-	inst, reg := &s.Inst, scratchOf(s)
+	inst, reg := &s.Inst, uint32(s.Scratch.Reg)
 	if reg == noRegister {
 		return put(e.constant(code, linkRegister, inst.Next(), l), WordOf(inst)&^linkBit)
 	}
@@ -291,7 +284,7 @@ func (e emitter) address(code []byte, s *relocate.Step, l *relocate.Layout) ([]b
 	inst := &s.Inst
 	const field = 3<<29 | 0x7ffff<<5
 	disp := int64(inst.Target - l.At(code))
-	if OpOf(inst) == OpADR && disp>>20 == disp>>63 && nearForms(l) {
+	if OpOf(inst) == OpADR && disp>>20 == disp>>63 && l.NearForms() {
 		return put(code, WordOf(inst)&^field|uint32(disp)&3<<29|uint32(disp>>2)&0x7ffff<<5), nil
 	}
 	if l.Plan.Options.Reach != relocate.Near {
@@ -302,7 +295,7 @@ func (e emitter) address(code []byte, s *relocate.Step, l *relocate.Layout) ([]b
 			return moved, nil
 		}
 	}
-	return nil, outOfReach(code, inst, inst.Target, l)
+	return nil, l.OutOfReach(code, s, inst.Target)
 }
 
 // literal appends a literal load or prefetch with a new displacement, or with
@@ -310,20 +303,20 @@ func (e emitter) address(code []byte, s *relocate.Step, l *relocate.Layout) ([]b
 func (e emitter) literal(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
 	const field = displacement(19)
 	inst := &s.Inst
-	w, base := WordOf(inst), scratchOf(s)
+	w, base := WordOf(inst), uint32(s.Scratch.Reg)
 	disp := int64(inst.Target - l.At(code))
-	if reaches(disp, uint(field)) && nearForms(l) {
+	if reaches(disp, uint(field)) && l.NearForms() {
 		return put(code, field.set(w, disp)), nil
 	}
 	if base == noRegister {
-		return nil, outOfReach(code, inst, inst.Target, l)
+		return nil, l.OutOfReach(code, s, inst.Target)
 	}
-	if isSaved(s) {
+	if s.Scratch.Saved {
 		code = put(code, insnPush|base)
 	}
 	code = e.constant(code, base, inst.Target, l)
 	code = put(code, baseForms[w>>30|w>>24&4]|base<<5|fieldRd(inst))
-	if isSaved(s) {
+	if s.Scratch.Saved {
 		code = put(code, insnPop|base)
 	}
 	return code, nil

@@ -96,13 +96,11 @@ func (ISA) Immovable(inst *decode.Inst) *classify.Rule {
 // immovable asks what Plan asks of one instruction.
 func immovable(inst *decode.Inst) *classify.Rule {
 	steps := [1]relocate.Step{{Inst: *inst}}
-	insts := [1]decode.Inst{*inst}
 	p := relocate.Plan{Steps: steps[:], Options: relocate.Options{Form: relocate.Region}}
-	if _, rule := torn(insts[:], &p.Options); rule != nil {
+	if _, rule := torn(&p); rule != nil {
 		return rule
 	}
-	_, rule := choose(inst, &p)
-	return rule
+	return movedForms{}.Choose(&steps[0], &p)
 }
 
 // FormsAddress finds none: an address of code is a PC-relative operand or

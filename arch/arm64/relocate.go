@@ -73,6 +73,8 @@ var (
 // moveForm says how a step is emitted.
 type moveForm uint8
 
+func formOf(s *relocate.Step) moveForm { return moveForm(s.Form) }
+
 const (
 	formKept     moveForm = iota
 	formBranch            // b and, being always taken, b.al
@@ -83,40 +85,34 @@ const (
 	formCallAuth          // blraa and its kin
 	formAddress           // adr, adrp
 	formLiteral           // ldr, ldrsw, prfm with a literal
+	formSigned            // what signs with its own address, of which there is no moved form
 )
 
-// noRegister stands for a scratch register that a form does not need or have.
-const noRegister = 0xff
+// noRegister stands for a register that an operand or a form does not have.
+const noRegister = relocate.NoRegister
 
-// choice is the form of a step with all that Plan has to know of it.
-type choice struct {
-	form    moveForm
-	scratch uint8 // register number
-	saved   bool  // on the stack
-	action  relocate.Action
-	note    *relocate.Note
-	size
-	clobbers uint64
+// formFor is the form of each class of instruction. The others keep their bytes.
+var formFor = [opCount]moveForm{
+	OpB:                 formBranch,
+	OpBCondAlways:       formBranch,
+	OpBCond:             formCond,
+	OpCompareBranch:     formCond,
+	OpTestBranch:        formCond,
+	OpCompareRegsBranch: formOver,
+	OpBL:                formCall,
+	OpBLR:               formCallReg,
+	OpBLRAuth:           formCallAuth,
+	OpADR:               formAddress,
+	OpADRP:              formAddress,
+	OpLoadLiteral:       formLiteral,
+	OpLoadLiteralSigned: formLiteral,
+	OpLoadLiteralSIMD:   formLiteral,
+	OpPrefetchLiteral:   formLiteral,
+	OpSignPC:            formSigned,
+	OpSignPCLandingPad:  formSigned,
+	OpAuthPC:            formSigned,
+	OpReturnAuthPC:      formSigned,
 }
-
-// Step.Detail holds the form in its low byte, the scratch register above, and
-// then whether that is saved.
-func (c choice) apply(s *relocate.Step) {
-	s.Detail = uint32(c.form) | uint32(c.scratch)<<8
-	if c.saved {
-		s.Detail |= savedBit
-	}
-	s.Note, s.Action, s.Clobbers = c.note, c.action, c.clobbers
-	s.Min, s.Max = uint8(c.min), uint8(c.max)
-}
-
-const savedBit = 1 << 16
-
-func formOf(s *relocate.Step) moveForm { return moveForm(s.Detail) }
-
-func scratchOf(s *relocate.Step) uint32 { return s.Detail >> 8 & 0xff }
-
-func isSaved(s *relocate.Step) bool { return s.Detail&savedBit != 0 }
 
 // JumpLen returns the length in bytes of the jump that may take a breakpoint's
 // place.
@@ -137,48 +133,58 @@ func (ISA) JumpLen() int { return wordSize }
 // the stack pointer, which a form that saves a register takes to be aligned;
 // and a guarded control stack, which misses moved calls and refuses the ret of
 // a far jump.
-func (a ISA) Plan(p *relocate.Plan, insts []decode.Inst, opt relocate.Options) error {
-	if err := p.Start(insts, opt, wordSize); err != nil {
-		return err
-	}
+func (ISA) Plan(p *relocate.Plan, insts []decode.Inst, opt relocate.Options) error {
+	return relocate.Make(&mover, p, insts, opt)
+}
+
+// mover moves instructions; the slot's breakpoint is that of a kprobe's step.
+var mover = relocate.Mover{Align: wordSize, Breakpoint: put(nil, insnBRK|brkKprobeStep<<5), Forms: movedForms{}}
+
+// movedForms are the moved forms; see relocate.Forms.
+type movedForms struct{ emitter }
+
+// Check refuses instructions that must not be moved without others, which are
+// not in p.
+func (movedForms) Check(p *relocate.Plan) error {
 	if p.From()%wordSize != 0 {
 		return relocate.ErrMisaligned
 	}
-	if i, rule := torn(insts, &opt); rule != nil {
-		return relocate.Refuse(rule, insts[i].Addr)
+	if s, rule := torn(p); rule != nil {
+		return relocate.Refuse(rule, s.Inst.Addr)
 	}
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		c, rule := choose(&s.Inst, p)
-		if rule != nil {
-			return relocate.Refuse(rule, s.Inst.Addr)
-		}
-		c.apply(s)
-	}
-	return planBack(p)
+	return nil
 }
 
-// planBack adds the way back.
-func planBack(p *relocate.Plan) error {
+// torn finds a step that must not be moved without others, which are not in p: a
+// part of a load-exclusive … store-exclusive sequence, in a slot that ends in a
+// breakpoint or in a region, and a part of a memory copy.
+func torn(p *relocate.Plan) (*relocate.Step, *classify.Rule) {
+	if p.Options.Form == relocate.Region || p.Options.Back == relocate.BackBreakpoint {
+		if s := p.Torn(uint16(OpCLREX)); s != nil {
+			return s, &ruleMoveReservation
+		}
+	}
+	if s := tornMemoryCopy(p.Steps); s != nil {
+		return s, &ruleMoveMOPS
+	}
+	return nil, nil
+}
+
+// Jump returns the sizes of the way back.
+func (movedForms) Jump(p *relocate.Plan) (near, far int, err error) {
 	last := &p.Steps[len(p.Steps)-1]
-	switch {
-	case p.Options.Back == relocate.BackBreakpoint:
-		p.Finish(wordSize, wordSize)
-		return nil
-	case p.Options.Back == relocate.BackNone, !needsBack(&last.Inst):
-		p.Finish(0, 0)
-		return nil
+	if !needsBack(&last.Inst) {
+		return 0, 0, nil
 	}
 	dead := backRegister(p)
-	if dead == noRegister && p.Options.Reach == relocate.Far {
-		return relocate.Refuse(&ruleMoveFarJump, last.Inst.Addr)
+	if rule := p.Options.RefuseFar(&ruleMoveFarJump); rule != nil && dead == noRegister {
+		return 0, 0, relocate.Refuse(rule, last.Inst.Addr)
 	}
 	jump := jumpSize(last.Inst.Next(), p.Options.Reach, dead)
 	if jump.max > wordSize {
 		last.Clobbers |= 1 << dead
 	}
-	p.Finish(wordSize, jump.max)
-	return nil
+	return wordSize, jump.max, nil
 }
 
 // needsBack reports whether moved code that ends with inst needs a way back:
@@ -188,164 +194,128 @@ func needsBack(inst *decode.Inst) bool {
 }
 
 // backRegister returns the register for a far way back. A register that is dead
-// in front of the last instruction is not so behind it if it is the result.
+// before the last instruction is not so after it if it is the result.
 func backRegister(p *relocate.Plan) uint8 {
 	return deadRegister(&p.Options, resultsOf(&p.Steps[len(p.Steps)-1].Inst))
 }
 
-// torn finds an instruction that must not be moved without others, which are
-// not among insts.
-func torn(insts []decode.Inst, opt *relocate.Options) (index int, rule *classify.Rule) {
-	if i, found := partOfReservation(insts, opt); found {
-		return i, &ruleMoveReservation
-	}
-	if i, found := partOfMemoryCopy(insts); found {
-		return i, &ruleMoveMOPS
-	}
-	return 0, nil
-}
-
-// partOfReservation finds a part of a load-exclusive … store-exclusive
-// sequence: in a slot that ends in a breakpoint, and in a region that does not
-// hold both ends.
-func partOfReservation(insts []decode.Inst, opt *relocate.Options) (index int, found bool) {
-	if opt.Form == relocate.Slot && opt.Back != relocate.BackBreakpoint {
-		return 0, false
-	}
-	open := -1
-	for i := range insts {
-		switch {
-		case insts[i].Has(decode.LoadExclusive):
-			open = i
-		case insts[i].Has(decode.StoreExclusive) && open < 0:
-			return i, true
-		case insts[i].Has(decode.StoreExclusive), OpOf(&insts[i]) == OpCLREX:
-			open = -1
-		}
-	}
-	return open, open >= 0
-}
-
-// partOfMemoryCopy finds a cpy* or set* without its two companions. The system
+// tornMemoryCopy finds a cpy* or set* without its two companions. The system
 // goes back to the first of the three by its distance, when a thread comes to
 // a processor that divides the work otherwise [Arm ARM, C3.2.13].
-func partOfMemoryCopy(insts []decode.Inst) (index int, found bool) {
-	for i := 0; i < len(insts); i++ {
-		switch OpOf(&insts[i]) {
+func tornMemoryCopy(steps []relocate.Step) *relocate.Step {
+	for i := 0; i < len(steps); i++ {
+		switch OpOf(&steps[i].Inst) {
 		case OpMOPSPrologue:
-			if len(insts)-i < 3 || OpOf(&insts[i+1]) != OpMOPSMain || OpOf(&insts[i+2]) != OpMOPSEpilogue {
-				return i, true
+			if len(steps)-i < 3 || OpOf(&steps[i+1].Inst) != OpMOPSMain || OpOf(&steps[i+2].Inst) != OpMOPSEpilogue {
+				return &steps[i]
 			}
 			i += 2
 		case OpMOPSMain, OpMOPSEpilogue:
-			return i, true
+			return &steps[i]
 		}
 	}
-	return 0, false
+	return nil
 }
 
-// choose returns the form of one instruction, or the rule that there is none.
-func choose(inst *decode.Inst, p *relocate.Plan) (choice, *classify.Rule) {
-	c := choice{scratch: noRegister, size: always(wordSize)}
-	opt := &p.Options
+// Choose gives s its form, or returns the rule that there is none.
+func (movedForms) Choose(s *relocate.Step, p *relocate.Plan) *classify.Rule {
+	inst := &s.Inst
 	switch {
-	case opt.Linux:
-		return chooseLinux(c, inst)
+	case p.Options.Linux:
+		return refuseSimulated(inst)
 	case inst.Flow == decode.FlowTrap:
-		return c, &ruleMoveTrap
-	case isSignature(inst):
-		return c, &ruleMoveSignature
+		return &ruleMoveTrap
+	case WordOf(inst) == hintPACM:
+		return &ruleMoveSignature
 	}
-	switch OpOf(inst) {
-	case OpB, OpBCondAlways, OpBCond, OpCompareBranch, OpTestBranch, OpCompareRegsBranch:
-		return chooseBranch(c, inst, p)
-	case OpBL:
-		return chooseCall(c, inst, p)
-	case OpBLR:
-		return chooseCallReg(c, inst, p)
-	case OpBLRAuth:
-		return chooseCallAuth(c, inst, p)
-	case OpADR, OpADRP:
-		return chooseAddress(c, inst, opt), nil
-	case OpLoadLiteral, OpLoadLiteralSigned, OpLoadLiteralSIMD, OpPrefetchLiteral:
-		return chooseLiteral(c, inst, opt)
+	form := formFor[OpOf(inst)%opCount]
+	s.Form = uint8(form)
+	switch form {
+	case formBranch, formCond, formOver:
+		return chooseBranch(s, p)
+	case formCall:
+		return chooseCall(s, p)
+	case formCallReg:
+		return chooseCallReg(s, p)
+	case formCallAuth:
+		return chooseCallAuth(s, p)
+	case formAddress:
+		chooseAddress(s, p)
+	case formLiteral:
+		return chooseLiteral(s, p)
+	case formSigned:
+		return &ruleMoveSignature
 	}
-	return c, nil
+	return nil
 }
 
-// chooseLinux keeps the bytes of what gets a slot
-// [arch/arm64/kernel/probes/decode-insn.c].
-func chooseLinux(c choice, inst *decode.Inst) (choice, *classify.Rule) {
+// refuseSimulated refuses what gets no slot of Linux
+// [arch/arm64/kernel/probes/decode-insn.c]. The other instructions keep their
+// bytes.
+func refuseSimulated(inst *decode.Inst) *classify.Rule {
 	switch {
 	case inst.PCRel.Kind != decode.PCRelNone, inst.Has(decode.Link), inst.Flow == decode.FlowJumpIndirect, inst.Flow == decode.FlowReturn:
-		return c, &ruleMoveSimulated
+		return &ruleMoveSimulated
 	}
-	return c, nil
+	return nil
 }
 
-// hintPACM makes the instruction behind it sign with its address.
+// hintPACM makes the instruction after it sign with its address [Arm ARM, D8.10].
 const hintPACM = 0xd50324ff
 
-// isSignature recognises what makes or checks a signature with the address of
-// an instruction in it [Arm ARM, D8.10].
-func isSignature(inst *decode.Inst) bool {
-	switch OpOf(inst) {
-	case OpSignPC, OpSignPCLandingPad, OpAuthPC, OpReturnAuthPC:
-		return true
-	}
-	return WordOf(inst) == hintPACM
-}
-
-func chooseBranch(c choice, inst *decode.Inst, p *relocate.Plan) (choice, *classify.Rule) {
-	opt, inside := &p.Options, p.Inside(inst.Target)
-	c.note, c.action = &noteBranch, relocate.Rebased
+func chooseBranch(s *relocate.Step, p *relocate.Plan) *classify.Rule {
+	opt, target := &p.Options, s.Inst.Target
+	s.Note, s.Action = &noteBranch, relocate.Rebased
 	over := 0
-	switch OpOf(inst) {
-	case OpB, OpBCondAlways:
-		c.form = formBranch
-	case OpCompareRegsBranch:
-		c.form, over = formOver, 2*wordSize
-	default:
-		c.form, over = formCond, wordSize
+	switch formOf(s) {
+	case formCond:
+		over = wordSize
+	case formOver:
+		over = 2 * wordSize
 	}
-	if opt.Reach == relocate.Near {
-		return c, nil
+	switch {
+	case opt.Reach == relocate.Near:
+		return nil
+	case p.Inside(target):
+		s.AddFar(relocate.Anywhere, over+wordSize, over+wordSize)
+		return nil
 	}
-	reach := opt.Reach
-	if inside {
-		reach = relocate.Near
-	} else if c.scratch = deadRegister(opt, 0); c.scratch == noRegister && reach == relocate.Far {
-		return c, &ruleMoveFarJump
-	}
-	jump := jumpSize(inst.Target, reach, c.scratch)
-	if jump.max > wordSize {
-		c.clobbers = 1 << c.scratch
-	}
-	c.size = jump.plus(over)
-	if reach != relocate.Far {
-		c.min = wordSize
-	} else {
-		c.action = relocate.Expanded
-	}
-	return c, nil
+	jump, rule := chooseJump(s, opt, target)
+	s.AddFar(opt.Reach, over+jump.min, over+jump.max)
+	return rule
 }
 
-func chooseCall(c choice, inst *decode.Inst, p *relocate.Plan) (choice, *classify.Rule) {
-	opt := &p.Options
-	c.form, c.note, c.action = formCall, linkNote(inst, p), relocate.Expanded
-	reach := opt.Reach
-	if p.Inside(inst.Target) {
-		reach = relocate.Near
-	} else if c.scratch = deadRegister(opt, 0); c.scratch == noRegister && reach == relocate.Far {
-		return c, &ruleMoveFarJump
+// chooseJump gives s a register for a jump to target that leaves the moved code,
+// and returns the size of the jump; or the rule that there is no register.
+func chooseJump(s *relocate.Step, opt *relocate.Options, target uint64) (size, *classify.Rule) {
+	s.Scratch.Reg = deadRegister(opt, 0)
+	if s.Scratch.None() && opt.Reach == relocate.Far {
+		return size{}, &ruleMoveFarJump
 	}
-	jump := jumpSize(inst.Target, reach, c.scratch)
+	jump := jumpSize(target, opt.Reach, s.Scratch.Reg)
 	if jump.max > wordSize {
-		c.clobbers = 1 << c.scratch
+		s.Clobbers = s.Scratch.Changed()
 	}
-	link := constantSize(inst.Next(), opt.Reach)
-	c.min, c.max = link.min+jump.min, link.max+jump.max
-	return c, nil
+	return jump, nil
+}
+
+func chooseCall(s *relocate.Step, p *relocate.Plan) (rule *classify.Rule) {
+	jump := always(wordSize)
+	if !p.Inside(s.Inst.Target) {
+		if jump, rule = chooseJump(s, &p.Options, s.Inst.Target); rule != nil {
+			return rule
+		}
+	}
+	setLinkForm(s, p, jump)
+	return nil
+}
+
+// setLinkForm sets what Step tells of a form that loads the link register, and
+// has as many bytes besides.
+func setLinkForm(s *relocate.Step, p *relocate.Plan, besides size) {
+	s.Note, s.Action = linkNote(&s.Inst, p), relocate.Expanded
+	link := constantSize(s.Inst.Next(), p.Options.Reach)
+	s.Min, s.Max = uint8(link.min+besides.min), uint8(link.max+besides.max)
 }
 
 // linkNote warns of a call that returns to what a detour takes the place of.
@@ -356,81 +326,72 @@ func linkNote(inst *decode.Inst, p *relocate.Plan) *relocate.Note {
 	return &noteLink
 }
 
-func chooseCallReg(c choice, inst *decode.Inst, p *relocate.Plan) (choice, *classify.Rule) {
-	c.form, c.note, c.action = formCallReg, linkNote(inst, p), relocate.Expanded
-	c.size = constantSize(inst.Next(), p.Options.Reach).plus(wordSize)
-	if fieldRn(inst) != linkRegister {
-		return c, nil
+func chooseCallReg(s *relocate.Step, p *relocate.Plan) *classify.Rule {
+	besides := wordSize
+	if fieldRn(&s.Inst) == linkRegister {
+		if s.Scratch.Reg = deadRegister(&p.Options, 0); s.Scratch.None() {
+			return &ruleMoveLink
+		}
+		s.Clobbers = s.Scratch.Changed()
+		besides += wordSize
 	}
-	if c.scratch = deadRegister(&p.Options, 0); c.scratch == noRegister {
-		return c, &ruleMoveLink
-	}
-	c.clobbers = 1 << c.scratch
-	c.size = c.plus(wordSize)
-	return c, nil
+	setLinkForm(s, p, always(besides))
+	return nil
 }
 
 // chooseCallAuth is for blraa and its kin: without link where that may land,
 // else the pointer is authenticated in a dead register.
-func chooseCallAuth(c choice, inst *decode.Inst, p *relocate.Plan) (choice, *classify.Rule) {
-	c.form, c.note, c.action = formCallAuth, linkNote(inst, p), relocate.Expanded
-	c.size = constantSize(inst.Next(), p.Options.Reach).plus(wordSize)
-	rn := fieldRn(inst)
-	usesLink := rn == linkRegister || fieldRd(inst) == linkRegister
-	if !usesLink && (rn == ip0 || rn == ip1) {
-		return c, nil
-	}
-	if c.scratch = deadRegister(&p.Options, 1<<rn|1<<fieldRd(inst)); c.scratch == noRegister {
-		if usesLink {
-			return c, &ruleMoveLink
+func chooseCallAuth(s *relocate.Step, p *relocate.Plan) *classify.Rule {
+	rn, rd := fieldRn(&s.Inst), fieldRd(&s.Inst)
+	usesLink := rn == linkRegister || rd == linkRegister
+	besides := wordSize
+	if usesLink || rn != ip0 && rn != ip1 {
+		s.Scratch.Reg = deadRegister(&p.Options, 1<<rn|1<<rd)
+		switch {
+		case s.Scratch.None() && usesLink:
+			return &ruleMoveLink
+		case s.Scratch.None():
+			return &ruleMoveAuthenticated
 		}
-		return c, &ruleMoveAuthenticated
+		s.Clobbers = s.Scratch.Changed()
+		besides += 2 * wordSize
 	}
-	c.clobbers = 1 << c.scratch
-	c.size = c.plus(2 * wordSize)
-	return c, nil
+	setLinkForm(s, p, always(besides))
+	return nil
 }
 
-func chooseAddress(c choice, inst *decode.Inst, opt *relocate.Options) choice {
-	if fieldRd(inst) == zeroOrSP {
-		return c // xzr takes the address, so that it has no effect
+func chooseAddress(s *relocate.Step, p *relocate.Plan) {
+	if fieldRd(&s.Inst) == zeroOrSP {
+		s.Form = uint8(formKept) // xzr takes the address, so that it has no effect
+		return
 	}
-	c.form, c.note, c.action = formAddress, &noteAddress, relocate.Rebased
-	switch constant := constantSize(inst.Target, opt.Reach); opt.Reach {
-	case relocate.Near:
-	case relocate.Far:
-		c.action, c.size = relocate.Expanded, constant
-	default:
-		c.max = constant.max
-	}
-	return c
+	s.Note, s.Action = &noteAddress, relocate.Rebased
+	constant := constantSize(s.Inst.Target, p.Options.Reach)
+	s.AddFar(p.Options.Reach, constant.min, constant.max)
 }
 
-func chooseLiteral(c choice, inst *decode.Inst, opt *relocate.Options) (choice, *classify.Rule) {
-	c.form, c.note, c.action = formLiteral, &noteLiteral, relocate.Rebased
+func chooseLiteral(s *relocate.Step, p *relocate.Plan) *classify.Rule {
+	inst, opt := &s.Inst, &p.Options
+	s.Note, s.Action = &noteLiteral, relocate.Rebased
 	if opt.Reach == relocate.Near {
-		return c, nil
+		return nil
 	}
 	far := constantSize(inst.Target, opt.Reach).plus(wordSize)
+	dead := deadRegister(opt, 0)
 	switch {
 	case loadsGeneral(inst) && fieldRd(inst) != zeroOrSP:
-		c.scratch = uint8(fieldRd(inst))
-	case deadRegister(opt, 0) != noRegister:
-		c.scratch = deadRegister(opt, 0)
-		c.clobbers = 1 << c.scratch
+		s.Scratch.Reg = uint8(fieldRd(inst)) // which the load overwrites
+	case dead != noRegister:
+		s.Scratch.Reg = dead
+		s.Clobbers = s.Scratch.Changed()
 	case opt.Scratch == relocate.ScratchStack:
-		c.scratch, c.saved = ip0, true
+		s.Scratch = relocate.Scratch{Reg: ip0, Saved: true}
 		far = far.plus(2 * wordSize)
-	case opt.Reach == relocate.Far:
-		return c, &ruleMoveScratch
 	default:
-		return c, nil
+		return opt.RefuseFar(&ruleMoveScratch)
 	}
-	c.max = far.max
-	if opt.Reach == relocate.Far {
-		c.action, c.min = relocate.Expanded, far.min
-	}
-	return c, nil
+	s.AddFar(opt.Reach, far.min, far.max)
+	return nil
 }
 
 // loadsGeneral recognises the literal loads of a general register.

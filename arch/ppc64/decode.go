@@ -32,6 +32,8 @@ const (
 	OpPCMemory            // a prefixed load or store with R=1
 	OpPCAddress           // paddi with R=1
 	OpPrefixedNop         // pnop
+
+	opCount
 )
 
 // OpOf returns the class of an instruction that this package decoded.

@@ -3,6 +3,7 @@ package ppc64
 import (
 	"xol/decode"
 	"xol/detour"
+	"xol/relocate"
 )
 
 // Instructions of the template [Power ISA 3.1, Book I and Book III].
@@ -105,7 +106,7 @@ func (t template) Save(code []byte, p *detour.Plan) []byte {
 	}
 	code = e.field(e.inFrame(code, insnADDI, r0, size), insnSTD, r0, stackPointer*slotSize)
 	for _, s := range special {
-		code = e.moveSPR(code, insnMFSPR, scratch{reg: r0}, s.spr)
+		code = e.moveSPR(code, insnMFSPR, relocate.Scratch{Reg: r0}, s.spr)
 		code = e.field(code, insnSTD, r0, s.offset)
 	}
 	code = e.field(e.put(code, insnMFCR), insnSTD, r0, ptRegsCCR)
@@ -137,7 +138,7 @@ func (t template) Call(code []byte, p *detour.Plan, _ uint64) []byte {
 	if p.Options.TOC != 0 {
 		code = e.constant(code, tocRegister, p.Options.TOC)
 	}
-	code = e.set(code, scratch{reg: entryReg}, sprCTR, p.Options.Callback)
+	code = e.set(code, relocate.Scratch{Reg: entryReg}, sprCTR, p.Options.Callback)
 	return e.put(code, insnBCTRL)
 }
 
@@ -147,7 +148,7 @@ func (t template) Restore(code []byte, p *detour.Plan) []byte {
 	const r0 = 0
 	for _, s := range special {
 		code = e.field(code, insnLD, r0, s.offset)
-		code = e.moveSPR(code, insnMTSPR, scratch{reg: r0}, s.spr)
+		code = e.moveSPR(code, insnMTSPR, relocate.Scratch{Reg: r0}, s.spr)
 	}
 	code = e.put(e.field(code, insnLD, r0, ptRegsCCR), insnMTCRF)
 	for r := uint8(0); r < 32; r++ {

@@ -37,10 +37,10 @@ type emitter struct{ littleEndian bool }
 
 // Encode writes the code of p; see relocate.Relocator.
 func (a ISA) Encode(dst []byte, p *relocate.Plan, to uint64) (int, error) {
-	return relocate.Encode(emitter{a.LittleEndian}, dst, p, to)
+	return relocate.Encode(a.mover(), dst, p, to)
 }
 
-// Emit appends the form of s; see relocate.Emitter.
+// Emit appends the form of s; see relocate.Forms.
 func (e emitter) Emit(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
 	switch formOf(s) {
 	case formBranch:
@@ -61,28 +61,20 @@ func (e emitter) Emit(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte
 	return append(code, s.Inst.Bytes()...), nil
 }
 
-// Back appends the way back; see relocate.Emitter.
+// Back appends the way back; see relocate.Forms.
 func (e emitter) Back(code []byte, next uint64, l *relocate.Layout) ([]byte, error) {
 	opt := &l.Plan.Options
-	if opt.Back == relocate.BackBreakpoint {
-		return e.put(code, insnTrap), nil
-	}
-	if disp := int64(next - l.At(code)); nearForms(l) && reaches(disp, 26) {
+	if disp := int64(next - l.At(code)); l.NearForms() && reaches(disp, 26) {
 		return e.put(code, insnB|uint32(disp)&0x3fffffc), nil
 	}
-	r, last := scratchFor(opt, 0), &l.Plan.Steps[len(l.Plan.Steps)-1]
-	if opt.Reach == relocate.Near || refuseFar(r, keepsTAR(last)) != nil {
-		return nil, outOfRange(code, last, next, l)
+	r := scratchFor(opt, 0)
+	if opt.Reach == relocate.Near || refuseFar(l.Plan, r) != nil {
+		return nil, l.OutOfReach(code, &l.Plan.Steps[len(l.Plan.Steps)-1], next)
 	}
 	code = e.save(code, r, l)
 	code = e.set(code, r, sprTAR, next)
 	code = e.restore(code, r, l)
 	return e.put(code, insnBCTAR|boAlways<<boShift), nil
-}
-
-// outOfRange is the error that s does not reach target.
-func outOfRange(code []byte, s *relocate.Step, target uint64, l *relocate.Layout) error {
-	return &relocate.RangeError{Addr: s.Inst.Addr, Target: target, At: l.At(code)}
 }
 
 func (e emitter) put(code []byte, word uint32) []byte {
@@ -154,7 +146,7 @@ func (e emitter) constant(code []byte, r uint8, v uint64) []byte {
 }
 
 // Where a frame holds what, in bytes: the back chain first, which is r1 as it
-// was, and then behind the header that the ABI reserves.
+// was, and then after the header that the ABI reserves.
 const (
 	frameChain  = 0
 	frameSaved  = 32 // the scratch register
@@ -178,45 +170,45 @@ func (e emitter) inFrame(code []byte, insn uint32, r uint8, offset uint32) []byt
 }
 
 // save makes a frame and keeps r in it, where r is live.
-func (e emitter) save(code []byte, r scratch, l *relocate.Layout) []byte {
-	if !r.saved {
+func (e emitter) save(code []byte, r relocate.Scratch, l *relocate.Layout) []byte {
+	if !r.Saved {
 		return code
 	}
 	code = e.inFrame(code, insnSTDU, stackPointer, -frameOf(&l.Plan.Options)&0xffff)
-	return e.inFrame(code, insnSTD, r.reg, frameSaved)
+	return e.inFrame(code, insnSTD, r.Reg, frameSaved)
 }
 
-func (e emitter) restore(code []byte, r scratch, l *relocate.Layout) []byte {
-	if !r.saved {
+func (e emitter) restore(code []byte, r relocate.Scratch, l *relocate.Layout) []byte {
+	if !r.Saved {
 		return code
 	}
-	code = e.inFrame(code, insnLD, r.reg, frameSaved)
+	code = e.inFrame(code, insnLD, r.Reg, frameSaved)
 	return e.inFrame(code, insnADDI, stackPointer, frameOf(&l.Plan.Options))
 }
 
 // restoreTo is restore, with r1 becoming the value of r instead.
-func (e emitter) restoreTo(code []byte, r scratch) []byte {
-	if !r.saved {
-		return e.put(code, insnMR|uint32(r.reg)<<21|stackPointer<<16|uint32(r.reg)<<11)
+func (e emitter) restoreTo(code []byte, r relocate.Scratch) []byte {
+	if !r.Saved {
+		return e.put(code, insnMR|uint32(r.Reg)<<21|stackPointer<<16|uint32(r.Reg)<<11)
 	}
-	code = e.inFrame(code, insnSTD, r.reg, frameSecond)
-	code = e.inFrame(code, insnLD, r.reg, frameSaved)
+	code = e.inFrame(code, insnSTD, r.Reg, frameSecond)
+	code = e.inFrame(code, insnLD, r.Reg, frameSaved)
 	return e.inFrame(code, insnLD, stackPointer, frameSecond)
 }
 
 // moveSPR appends mtspr or mfspr.
-func (e emitter) moveSPR(code []byte, insn uint32, r scratch, spr uint32) []byte {
-	return e.put(code, insn|uint32(r.reg)<<21|sprField(spr))
+func (e emitter) moveSPR(code []byte, insn uint32, r relocate.Scratch, spr uint32) []byte {
+	return e.put(code, insn|uint32(r.Reg)<<21|sprField(spr))
 }
 
 // set appends instructions that load a special register with v by way of r.
-func (e emitter) set(code []byte, r scratch, spr uint32, v uint64) []byte {
-	return e.moveSPR(e.constant(code, r.reg, v), insnMTSPR, r, spr)
+func (e emitter) set(code []byte, r relocate.Scratch, spr uint32, v uint64) []byte {
+	return e.moveSPR(e.constant(code, r.Reg, v), insnMTSPR, r, spr)
 }
 
-// link appends instructions that load LR with the address behind s.
+// link appends instructions that load LR with the address after s.
 func (e emitter) link(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
-	r := scratchOf(s)
+	r := s.Scratch
 	code = e.save(code, r, l)
 	code = e.set(code, r, sprLR, s.Inst.Next())
 	return e.restore(code, r, l)
@@ -224,9 +216,6 @@ func (e emitter) link(code []byte, s *relocate.Step, l *relocate.Layout) []byte 
 
 // reaches reports whether a displacement fits a field of that many bits.
 func reaches(disp int64, bits uint) bool { return disp>>(bits-1) == 0 || disp>>(bits-1) == -1 }
-
-// nearForms reports whether fields of instructions are to be used at all.
-func nearForms(l *relocate.Layout) bool { return l.Plan.Options.Reach != relocate.Far }
 
 // branch appends b or bc without link, LR being loaded first where it has one.
 func (e emitter) branch(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
@@ -242,13 +231,13 @@ func (e emitter) branch(code []byte, s *relocate.Step, l *relocate.Layout) ([]by
 	case inst.PCRel.Kind == decode.PCRelNone && !inside:
 		return e.put(near, WordOf(inst)&^linkBit), nil
 	}
-	if inside || nearForms(l) {
+	if inside || l.NearForms() {
 		if near, ok := e.nearBranch(near, inst, l); ok {
 			return near, nil
 		}
 	}
-	if l.Plan.Options.Reach == relocate.Near || refuseFar(scratchOf(s), keepsTAR(s)) != nil {
-		return nil, outOfRange(code, s, inst.Target, l)
+	if l.Plan.Options.Reach == relocate.Near || refuseFar(l.Plan, s.Scratch) != nil {
+		return nil, l.OutOfReach(code, s, inst.Target)
 	}
 	return e.farBranch(code, s, l), nil
 }
@@ -275,7 +264,7 @@ func (e emitter) nearBranch(code []byte, inst *decode.Inst, l *relocate.Layout) 
 
 // farBranch appends bctar with the condition of b or bc.
 func (e emitter) farBranch(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
-	inst, r := &s.Inst, scratchOf(s)
+	inst, r := &s.Inst, s.Scratch
 	code = e.save(code, r, l)
 	if inst.Has(decode.Link) {
 		code = e.set(code, r, sprLR, inst.Next())
@@ -289,10 +278,10 @@ func (e emitter) farBranch(code []byte, s *relocate.Step, l *relocate.Layout) []
 	return e.put(code, insnBCTAR|condition)
 }
 
-// register appends bcctr or bctar behind what loads LR. The target of bclrl
+// register appends bcctr or bctar after what loads LR. The target of bclrl
 // goes from LR to TAR.
 func (e emitter) register(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
-	word, r := WordOf(&s.Inst), scratchOf(s)
+	word, r := WordOf(&s.Inst), s.Scratch
 	if OpOf(&s.Inst) != OpBranchLR {
 		return e.put(e.link(code, s, l), word&^linkBit)
 	}
@@ -312,24 +301,24 @@ func (e emitter) register(code []byte, s *relocate.Step, l *relocate.Layout) []b
 
 // address appends addpcis or paddi with another displacement, or a constant.
 func (e emitter) address(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
-	inst, r := &s.Inst, scratchOf(s)
-	if nearForms(l) {
+	inst, r := &s.Inst, s.Scratch
+	if l.NearForms() {
 		if near, ok := e.nearAddress(code, inst, l); ok {
 			return near, nil
 		}
 	}
 	switch rt := targetOf(inst); {
-	case l.Plan.Options.Reach == relocate.Near, rt == stackPointer && r.none():
-		return nil, outOfRange(code, s, inst.Target, l)
+	case l.Plan.Options.Reach == relocate.Near, rt == stackPointer && r.None():
+		return nil, l.OutOfReach(code, s, inst.Target)
 	case rt != stackPointer:
 		return e.constant(code, rt, inst.Target), nil
 	}
 	code = e.save(code, r, l)
-	code = e.constant(code, r.reg, inst.Target)
+	code = e.constant(code, r.Reg, inst.Target)
 	return e.restoreTo(code, r), nil
 }
 
-// nearAddress appends paddi, or addpcis, behind which addi makes up for what is
+// nearAddress appends paddi, or addpcis, after which addi makes up for what is
 // not a multiple of 64 KiB where that is shorter than a constant.
 func (e emitter) nearAddress(code []byte, inst *decode.Inst, l *relocate.Layout) ([]byte, bool) {
 	if inst.Len == prefixedSize {
@@ -362,26 +351,26 @@ func withDisplacement(insn uint64, disp int64) uint64 {
 // memory appends a prefixed load or store with another displacement, or with
 // its address in a register.
 func (e emitter) memory(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
-	inst, r, d := &s.Inst, scratchOf(s), dataOf(&s.Inst)
+	inst, r, d := &s.Inst, s.Scratch, dataOf(&s.Inst)
 	aligned := e.align(code, l)
-	if disp := int64(inst.Target - l.At(aligned)); reaches(disp, 34) && nearForms(l) {
+	if disp := int64(inst.Target - l.At(aligned)); reaches(disp, 34) && l.NearForms() {
 		return e.putPrefixed(aligned, withDisplacement(inst.Detail, disp)), nil
 	}
 	rt := targetOf(inst)
 	switch {
 	case l.Plan.Options.Reach == relocate.Near:
-		return nil, outOfRange(code, s, inst.Target, l)
+		return nil, l.OutOfReach(code, s, inst.Target)
 	case d.ownBase():
 		code = e.constant(code, rt, inst.Target)
 		return e.access(code, inst, rt, rt, l), nil
-	case r.none():
-		return nil, outOfRange(code, s, inst.Target, l)
-	case r.saved && d.registers>>stackPointer&1 != 0:
+	case r.None():
+		return nil, l.OutOfReach(code, s, inst.Target)
+	case r.Saved && d.registers>>stackPointer&1 != 0:
 		return e.stackPointerAccess(code, s, l), nil
 	}
 	code = e.save(code, r, l)
-	code = e.constant(code, r.reg, inst.Target)
-	code = e.access(code, inst, rt, r.reg, l)
+	code = e.constant(code, r.Reg, inst.Target)
+	code = e.access(code, inst, rt, r.Reg, l)
 	return e.restore(code, r, l), nil
 }
 
@@ -399,18 +388,18 @@ func (e emitter) access(code []byte, inst *decode.Inst, rt, base uint8, l *reloc
 // is on the stack. A new value comes into r1 last; an old one is that of the
 // back chain.
 func (e emitter) stackPointerAccess(code []byte, s *relocate.Step, l *relocate.Layout) []byte {
-	inst, r := &s.Inst, scratchOf(s)
+	inst, r := &s.Inst, s.Scratch
 	code = e.save(code, r, l)
 	if dataOf(inst).load {
-		code = e.constant(code, r.reg, inst.Target)
-		code = e.access(code, inst, r.reg, r.reg, l)
+		code = e.constant(code, r.Reg, inst.Target)
+		code = e.access(code, inst, r.Reg, r.Reg, l)
 		return e.restoreTo(code, r)
 	}
-	second := r.reg + 1
+	second := r.Reg + 1
 	code = e.inFrame(code, insnSTD, second, frameSecond)
-	code = e.constant(code, r.reg, inst.Target)
+	code = e.constant(code, r.Reg, inst.Target)
 	code = e.inFrame(code, insnLD, second, frameChain)
-	code = e.access(code, inst, second, r.reg, l)
+	code = e.access(code, inst, second, r.Reg, l)
 	code = e.inFrame(code, insnLD, second, frameSecond)
 	return e.restore(code, r, l)
 }

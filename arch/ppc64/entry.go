@@ -6,6 +6,7 @@ import (
 	"xol/detour"
 	"xol/machine"
 	"xol/patch"
+	"xol/relocate"
 )
 
 const (
@@ -71,7 +72,7 @@ func (a ISA) EntryStub(at, callback uint64, kernel bool) []byte {
 	e, r0 := t.emitter(), uint8(0)
 	const gpr0 = 0
 	code := t.Save(nil, p)
-	code = e.moveSPR(code, insnMFSPR, scratch{reg: firstArg}, sprLR)
+	code = e.moveSPR(code, insnMFSPR, relocate.Scratch{Reg: firstArg}, sprLR)
 	code = e.put(code, insnADDI|firstArg<<21|firstArg<<16|(1<<16-wordSize))
 	code = e.field(code, insnSTD, firstArg, ptRegsNIP)
 	code = e.field(code, insnLD, r0, gpr0)

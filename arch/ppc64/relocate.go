@@ -2,7 +2,6 @@ package ppc64
 
 import (
 	"math/bits"
-	"slices"
 
 	"xol/classify"
 	"xol/decode"
@@ -70,74 +69,40 @@ const (
 	formMemory            // prefixed loads and stores
 )
 
-// noRegister stands for a register that a form does not need or have.
-const noRegister = 0xff
+// noRegister stands for a register that an operand or a form does not have.
+const noRegister = relocate.NoRegister
 
-// scratch is a register that a form may change.
-type scratch struct {
-	reg   uint8 // noRegister where there is none
-	saved bool  // on the stack, being live
+// formFor is the form of each class of instruction. The others keep their bytes.
+var formFor = [opCount]moveForm{
+	OpBranch:     formBranch,
+	OpBranchCond: formBranch,
+	OpBranchLR:   formRegister,
+	OpBranchCTR:  formRegister,
+	OpBranchTAR:  formRegister,
+	OpSyscall:    formSyscall,
+	OpAddPCIS:    formAddress,
+	OpPCAddress:  formAddress,
+	OpPCMemory:   formMemory,
 }
 
-// choice is the form of a step with all that Plan has to know of it.
-type choice struct {
-	form moveForm
-	scratch
-	keepTAR  bool // no far jumps
-	action   relocate.Action
-	note     *relocate.Note
-	min, max int // bytes
-	clobbers uint64
-}
+func formOf(s *relocate.Step) moveForm { return moveForm(s.Form) }
 
-// Step.Detail holds the form in its low byte, the scratch register above, then
-// whether that is saved, and whether the plan keeps TAR.
-func (c choice) apply(s *relocate.Step) {
-	s.Detail = uint32(c.form) | uint32(c.reg)<<8
-	if c.saved {
-		s.Detail |= savedBit
-	}
-	s.Note, s.Action, s.Clobbers = c.note, c.action, c.clobbers
-	s.Min, s.Max = uint8(c.min), uint8(c.max)
-}
-
-const (
-	savedBit   = 1 << 16
-	keepTARBit = 1 << 17
-)
-
-func formOf(s *relocate.Step) moveForm { return moveForm(s.Detail) }
-
-func keepsTAR(s *relocate.Step) bool { return s.Detail&keepTARBit != 0 }
-
-func scratchOf(s *relocate.Step) scratch {
-	return scratch{reg: uint8(s.Detail >> 8), saved: s.Detail&savedBit != 0}
-}
-
-// none reports whether there is no register to be had.
-func (r scratch) none() bool { return r.reg == noRegister }
-
-// changed returns the set of registers that a form loses with r.
-func (r scratch) changed() uint64 {
-	if r.saved || r.none() {
-		return 0
-	}
-	return 1 << r.reg
-}
+// keepsTAR in Plan.Detail forbids far jumps, which go through TAR.
+const keepsTAR = 1
 
 // scratchFor returns a register other than r1 and those in the set avoid: a
 // dead one, else one that is saved on the stack, as the options have it. Any
 // could be saved; these two are left when avoid is a pair.
-func scratchFor(opt *relocate.Options, avoid uint32) scratch {
+func scratchFor(opt *relocate.Options, avoid uint32) relocate.Scratch {
 	const saved = 1<<11 | 1<<12
 	avoid |= 1 << stackPointer
 	if dead := opt.Dead() &^ avoid; dead != 0 {
-		return scratch{reg: uint8(bits.Len32(dead) - 1)}
+		return relocate.Scratch{Reg: uint8(bits.Len32(dead) - 1)}
 	}
 	if opt.Scratch != relocate.ScratchStack {
-		return scratch{reg: noRegister}
+		return relocate.Scratch{Reg: noRegister}
 	}
-	return scratch{reg: uint8(bits.TrailingZeros32(saved &^ avoid)), saved: true}
+	return relocate.Scratch{Reg: uint8(bits.TrailingZeros32(saved &^ avoid)), Saved: true}
 }
 
 // Sizes in bytes.
@@ -149,8 +114,8 @@ const (
 )
 
 // frameSize returns the size of the instructions that save and restore r.
-func (r scratch) frameSize() int {
-	if r.saved {
+func frameSize(r relocate.Scratch) int {
+	if r.Saved {
 		return 4 * wordSize
 	}
 	return 0
@@ -160,7 +125,9 @@ func (r scratch) frameSize() int {
 func setSize(v uint64) int { return constantSize(v) + wordSize }
 
 // farJumpSize is the size of a jump by way of TAR.
-func farJumpSize(target uint64, r scratch) int { return r.frameSize() + setSize(target) + wordSize }
+func farJumpSize(target uint64, r relocate.Scratch) int {
+	return frameSize(r) + setSize(target) + wordSize
+}
 
 // JumpLen returns the length in bytes of the jump that may take a breakpoint's
 // place.
@@ -175,288 +142,278 @@ func (ISA) JumpLen() int { return wordSize }
 // far forms while the code that it interrupts does. Code that uses TAR is moved
 // with near forms only.
 func (a ISA) Plan(p *relocate.Plan, insts []decode.Inst, opt relocate.Options) error {
-	if err := p.Start(insts, opt, wordSize); err != nil {
-		return err
+	return relocate.Make(a.mover(), p, insts, opt)
+}
+
+// The movers of each byte order.
+var bigEndianMover, littleEndianMover = newMover(emitter{}), newMover(emitter{littleEndian: true})
+
+func newMover(e emitter) *relocate.Mover {
+	return &relocate.Mover{Align: wordSize, Breakpoint: e.put(nil, insnTrap), Forms: movedForms{e}}
+}
+
+func (a ISA) mover() *relocate.Mover {
+	if a.LittleEndian {
+		return littleEndianMover
 	}
-	if err := checkReservation(insts, opt); err != nil {
-		return err
+	return bigEndianMover
+}
+
+// movedForms are the moved forms of one byte order; see relocate.Forms.
+type movedForms struct{ emitter }
+
+// Check refuses a part of a larx … stcx. sequence, in a slot that ends in a
+// breakpoint or in a region, and branches into instructions.
+func (movedForms) Check(p *relocate.Plan) error {
+	s, region := p.Torn(noOp), p.Options.Form == relocate.Region
+	if s != nil && (region || p.Options.Back == relocate.BackBreakpoint && s.Inst.Has(decode.LoadExclusive)) {
+		return relocate.Refuse(&ruleMoveReservation, s.Inst.Addr)
 	}
 	if addr, found := p.BranchInto(); found {
 		return relocate.Refuse(&ruleMoveInto, addr)
 	}
-	keepTAR := opt.Kernel || slices.ContainsFunc(insts, usesTAR)
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		if !opt.Linux { // a kernel's slot holds the instruction as it is
-			c, rule := choose(&s.Inst, p, keepTAR)
-			if rule != nil {
-				return relocate.Refuse(rule, s.Inst.Addr)
-			}
-			c.apply(s)
-		}
-		if keepTAR {
-			s.Detail |= keepTARBit
-		}
-	}
-	return finishPlan(p, keepTAR)
+	p.Detail = tarUse(p)
+	return nil
 }
 
+// tarUse tells whether the code of p needs the value that TAR has: it uses it
+// itself, or runs in kernel mode.
+func tarUse(p *relocate.Plan) uint8 {
+	if p.Options.Kernel {
+		return keepsTAR
+	}
+	for i := range p.Steps {
+		if usesTAR(&p.Steps[i].Inst) {
+			return keepsTAR
+		}
+	}
+	return 0
+}
+
+// noOp is the class of no instruction: only a store ends a sequence.
+const noOp = uint16(opCount)
+
 // usesTAR reports whether an instruction reads or writes TAR.
-func usesTAR(inst decode.Inst) bool {
-	switch OpOf(&inst) {
+func usesTAR(inst *decode.Inst) bool {
+	switch OpOf(inst) {
 	case OpBranchTAR:
 		return true
 	case OpMoveSPR:
-		return sprOf(WordOf(&inst)) == sprTAR
+		return sprOf(WordOf(inst)) == sprTAR
 	}
 	return false
 }
 
-// finishPlan adds the way back.
-func finishPlan(p *relocate.Plan, keepTAR bool) error {
-	switch p.Options.Back {
-	case relocate.BackNone:
-		p.Finish(0, 0)
-	case relocate.BackBreakpoint:
-		p.Finish(wordSize, wordSize)
-	default:
-		r := scratchFor(&p.Options, 0)
-		rule := refuseFar(r, keepTAR)
-		if rule != nil && p.Options.Reach == relocate.Far {
-			return relocate.Refuse(rule, p.From())
+// Jump returns the sizes of the way back.
+func (movedForms) Jump(p *relocate.Plan) (near, far int, err error) {
+	r := scratchFor(&p.Options, 0)
+	if rule := refuseFar(p, r); rule != nil {
+		if rule = p.Options.RefuseFar(rule); rule != nil {
+			err = relocate.Refuse(rule, p.From())
 		}
-		if rule != nil || p.Options.Reach == relocate.Near {
-			p.Finish(wordSize, wordSize)
-			break
-		}
-		p.Steps[len(p.Steps)-1].Clobbers |= 1<<TAR | r.changed()
-		p.Finish(wordSize, farJumpSize(p.Next(), r))
+		return wordSize, wordSize, err
 	}
-	return nil
+	if p.Options.Reach != relocate.Near {
+		p.Steps[len(p.Steps)-1].Clobbers |= 1<<TAR | r.Changed()
+	}
+	return wordSize, farJumpSize(p.Next(), r), nil
 }
 
-// refuseFar returns the rule against a far jump with the scratch register r,
-// nil where it can be made.
-func refuseFar(r scratch, keepTAR bool) *classify.Rule {
+// refuseFar returns the rule against a far jump of p with the scratch register
+// r, nil where it can be made.
+func refuseFar(p *relocate.Plan, r relocate.Scratch) *classify.Rule {
 	switch {
-	case keepTAR:
+	case p.Detail == keepsTAR:
 		return &ruleMoveTAR
-	case r.none():
+	case r.None():
 		return &ruleMoveScratch
 	}
 	return nil
 }
 
-// checkReservation refuses a part of a larx … stcx. sequence: a slot that ends
-// in a breakpoint, and a region that does not hold both ends.
-func checkReservation(insts []decode.Inst, opt relocate.Options) error {
-	open := -1
-	for i := range insts {
-		switch {
-		case insts[i].Has(decode.LoadExclusive):
-			open = i
-		case insts[i].Has(decode.StoreExclusive) && open < 0 && opt.Form == relocate.Region:
-			return relocate.Refuse(&ruleMoveReservation, insts[i].Addr)
-		case insts[i].Has(decode.StoreExclusive):
-			open = -1
-		}
+// Choose gives s its form, or returns the rule that there is none.
+func (movedForms) Choose(s *relocate.Step, p *relocate.Plan) *classify.Rule {
+	if p.Options.Linux {
+		return nil // a kernel's slot holds the instruction as it is
 	}
-	if open >= 0 && (opt.Form == relocate.Region || opt.Back == relocate.BackBreakpoint) {
-		return relocate.Refuse(&ruleMoveReservation, insts[open].Addr)
+	inst := &s.Inst
+	form := formFor[OpOf(inst)%opCount]
+	switch {
+	case OpOf(inst) == OpTrap:
+		return &ruleMoveTrap
+	case form == formRegister && !inst.Has(decode.Link), form == formSyscall && !isSCV(inst), form == formBranch && staysAsItIs(inst, p):
+		form = formKept
+	}
+	s.Form = uint8(form)
+	switch form {
+	case formBranch:
+		return chooseBranch(s, p)
+	case formRegister:
+		return chooseRegister(s, p)
+	case formSyscall:
+		return chooseLink(s, p, &noteSyscall)
+	case formAddress:
+		return chooseAddress(s, p)
+	case formMemory:
+		return chooseMemory(s, p)
+	}
+	if inst.Len == prefixedSize {
+		s.Note, s.Max = &noteBoundary, prefixedSize+wordSize
 	}
 	return nil
 }
 
-// choose returns the form of one instruction, or the rule that refuses it.
-func choose(inst *decode.Inst, p *relocate.Plan, keepTAR bool) (choice, *classify.Rule) {
-	c := choice{scratch: scratch{reg: noRegister}, keepTAR: keepTAR, min: int(inst.Len), max: int(inst.Len)}
-	switch OpOf(inst) {
-	case OpBranch, OpBranchCond:
-		return chooseBranch(c, inst, p)
-	case OpBranchLR, OpBranchCTR, OpBranchTAR:
-		if inst.Has(decode.Link) {
-			return chooseRegister(c, inst, &p.Options)
-		}
-	case OpSyscall:
-		if isSCV(inst) {
-			return chooseSyscall(c, inst, &p.Options)
-		}
-	case OpTrap:
-		return c, &ruleMoveTrap
-	case OpAddPCIS, OpPCAddress:
-		return chooseAddress(c, inst, &p.Options)
-	case OpPCMemory:
-		return chooseMemory(c, inst, &p.Options)
-	}
-	if inst.Len == prefixedSize {
-		c.note, c.max = &noteBoundary, prefixedSize+wordSize
-	}
-	return c, nil
+// goesElsewhere reports whether a direct branch needs another displacement.
+func goesElsewhere(inst *decode.Inst, p *relocate.Plan) bool {
+	return (p.Inside(inst.Target) || inst.PCRel.Kind != decode.PCRelNone) && !onlyGetsPC(inst)
 }
 
-func chooseBranch(c choice, inst *decode.Inst, p *relocate.Plan) (choice, *classify.Rule) {
-	opt := &p.Options
-	linked, inside := inst.Has(decode.Link), p.Inside(inst.Target)
-	moves := (inside || inst.PCRel.Kind != decode.PCRelNone) && !onlyGetsPC(inst)
-	if !moves && !linked {
-		return c, nil
-	}
-	c.form, c.action, c.note = formBranch, relocate.Rebased, &noteBranch
-	c.scratch = scratchFor(opt, 0)
+// staysAsItIs reports whether a direct branch does the same everywhere.
+func staysAsItIs(inst *decode.Inst, p *relocate.Plan) bool {
+	return !goesElsewhere(inst, p) && !inst.Has(decode.Link)
+}
+
+func chooseBranch(s *relocate.Step, p *relocate.Plan) *classify.Rule {
+	inst, opt := &s.Inst, &p.Options
+	moves := goesElsewhere(inst, p)
+	s.Action, s.Note = relocate.Rebased, &noteBranch
+	s.Scratch = scratchFor(opt, 0)
 	if onlyGetsPC(inst) {
-		c.min, c.max = 0, 0
+		s.Min, s.Max = 0, 0
 	}
 	if moves && inst.Has(decode.Conditional) && opt.Reach != relocate.Near {
-		c.max += overSize
+		s.Max += overSize
 	}
-	if linked {
-		if c.none() {
-			return c, &ruleMoveScratch
-		}
-		c = withLink(c, inst, &noteLink)
-	}
-	if !moves || inside || opt.Reach == relocate.Near {
-		return c, nil
-	}
-	return chooseFarBranch(c, inst, opt)
-}
-
-// chooseFarBranch adds the far form to the near one of c.
-func chooseFarBranch(c choice, inst *decode.Inst, opt *relocate.Options) (choice, *classify.Rule) {
-	if rule := refuseFar(c.scratch, c.keepTAR); rule != nil {
-		return orNear(c, opt, rule)
-	}
-	size := farJumpSize(inst.Target, c.scratch)
 	if inst.Has(decode.Link) {
-		size += setSize(inst.Next())
+		if rule := chooseLink(s, p, &noteLink); rule != nil {
+			return rule
+		}
 	}
-	c.clobbers = 1<<TAR | c.changed()
-	return withFar(c, opt, size, size), nil
+	if !moves || p.Inside(inst.Target) || opt.Reach == relocate.Near {
+		return nil
+	}
+	return addFarBranch(s, p)
 }
 
-// withLink adds what loads LR with the address behind inst.
-func withLink(c choice, inst *decode.Inst, note *relocate.Note) choice {
-	size := c.frameSize() + setSize(inst.Next())
-	c.action, c.note, c.clobbers = relocate.Expanded, note, c.changed()
-	c.min += size
-	c.max += size
-	return c
+// addFarBranch adds the far form to the near one of s.
+func addFarBranch(s *relocate.Step, p *relocate.Plan) *classify.Rule {
+	if rule := refuseFar(p, s.Scratch); rule != nil {
+		return p.Options.RefuseFar(rule)
+	}
+	size := farJumpSize(s.Inst.Target, s.Scratch)
+	if s.Inst.Has(decode.Link) {
+		size += setSize(s.Inst.Next())
+	}
+	s.Clobbers = 1<<TAR | s.Scratch.Changed()
+	s.AddFar(p.Options.Reach, size, size)
+	return nil
+}
+
+// chooseLink adds what loads LR with the address after the instruction of s.
+func chooseLink(s *relocate.Step, p *relocate.Plan, note *relocate.Note) *classify.Rule {
+	if s.Scratch = scratchFor(&p.Options, 0); s.Scratch.None() {
+		return &ruleMoveScratch
+	}
+	size := frameSize(s.Scratch) + setSize(s.Inst.Next())
+	s.Action, s.Note, s.Clobbers = relocate.Expanded, note, s.Scratch.Changed()
+	s.Min += uint8(size)
+	s.Max += uint8(size)
+	return nil
 }
 
 // onlyGetsPC reports whether inst is bcl 20,31,$+4 or bl $+4, which put the
-// address behind them into LR and go on there.
+// address after them into LR and go on there.
 func onlyGetsPC(inst *decode.Inst) bool {
 	return inst.Has(decode.Link|decode.HasTarget) && !inst.Has(decode.Conditional) && inst.Target == inst.Next()
 }
 
 // chooseRegister is for bcctrl and bctarl, and for bclrl, whose target has to
 // leave LR first.
-func chooseRegister(c choice, inst *decode.Inst, opt *relocate.Options) (choice, *classify.Rule) {
-	c.form = formRegister
-	if c.scratch = scratchFor(opt, 0); c.none() {
-		return c, &ruleMoveScratch
+func chooseRegister(s *relocate.Step, p *relocate.Plan) *classify.Rule {
+	rule := chooseLink(s, p, &noteLink)
+	if rule != nil || OpOf(&s.Inst) != OpBranchLR {
+		return rule
 	}
-	c = withLink(c, inst, &noteLink)
-	if OpOf(inst) != OpBranchLR {
-		return c, nil
+	if p.Detail == keepsTAR {
+		return &ruleMoveTAR
 	}
-	if c.keepTAR {
-		return c, &ruleMoveTAR
-	}
-	c.clobbers |= 1 << TAR
-	c.min += 2 * wordSize
-	c.max += 2 * wordSize
-	return c, nil
+	s.Clobbers |= 1 << TAR
+	s.Min += 2 * wordSize
+	s.Max += 2 * wordSize
+	return nil
 }
 
-// isSCV tells scv, which leaves the address behind it in LR, from sc.
+// isSCV tells scv, which leaves the address after it in LR, from sc.
 func isSCV(inst *decode.Inst) bool { return WordOf(inst)&3 == 1 }
-
-// chooseSyscall is for scv.
-func chooseSyscall(c choice, inst *decode.Inst, opt *relocate.Options) (choice, *classify.Rule) {
-	c.form = formSyscall
-	if c.scratch = scratchFor(opt, 0); c.none() {
-		return c, &ruleMoveScratch
-	}
-	return withLink(c, inst, &noteSyscall), nil
-}
 
 // chooseAddress is for addpcis and paddi. A constant goes into r1 in one
 // instruction: a signal handler must never find half of it there.
-func chooseAddress(c choice, inst *decode.Inst, opt *relocate.Options) (choice, *classify.Rule) {
-	c.form, c.action, c.note = formAddress, relocate.Rebased, &noteAddress
-	c.max += paddingOf(inst)
+func chooseAddress(s *relocate.Step, p *relocate.Plan) *classify.Rule {
+	inst, opt := &s.Inst, &p.Options
+	s.Action, s.Note = relocate.Rebased, &noteAddress
+	s.Max += paddingOf(inst)
 	if opt.Reach == relocate.Near {
-		return c, nil
+		return nil
 	}
 	size := constantSize(inst.Target)
 	if targetOf(inst) == stackPointer {
-		if c.scratch = scratchFor(opt, 0); c.none() {
-			return orNear(c, opt, &ruleMoveScratch)
+		if s.Scratch = scratchFor(opt, 0); s.Scratch.None() {
+			return opt.RefuseFar(&ruleMoveScratch)
 		}
-		c.clobbers = c.changed()
-		size += wordSize
-		if c.saved {
-			size += c.frameSize()
-		}
+		s.Clobbers = s.Scratch.Changed()
+		size += wordSize + frameSize(s.Scratch)
 	}
-	return withFar(c, opt, size, size), nil
+	s.AddFar(opt.Reach, size, size)
+	return nil
 }
 
-// withFar adds a far form of least to most bytes to the near one of c.
-func withFar(c choice, opt *relocate.Options, least, most int) choice {
-	c.min, c.max = min(c.min, least), max(c.max, most)
-	if opt.Reach == relocate.Far {
-		c.action, c.min, c.max = relocate.Expanded, least, most
-	}
-	return c
-}
-
-// orNear leaves c without a far form, or refuses it where it needs one.
-func orNear(c choice, opt *relocate.Options, rule *classify.Rule) (choice, *classify.Rule) {
-	if opt.Reach == relocate.Far {
-		return c, rule
-	}
-	return c, nil
-}
-
-// paddingOf returns the size of the nop that inst may need in front.
-func paddingOf(inst *decode.Inst) int {
+// paddingOf returns the size of the nop that inst may need before it.
+func paddingOf(inst *decode.Inst) uint8 {
 	if inst.Len == prefixedSize {
 		return wordSize
 	}
 	return 0
 }
 
-func chooseMemory(c choice, inst *decode.Inst, opt *relocate.Options) (choice, *classify.Rule) {
-	c.form, c.action, c.note = formMemory, relocate.Rebased, &noteMemory
-	c.max += wordSize
+func chooseMemory(s *relocate.Step, p *relocate.Plan) *classify.Rule {
+	inst, opt := &s.Inst, &p.Options
+	s.Action, s.Note = relocate.Rebased, &noteMemory
+	s.Max += wordSize
 	if opt.Reach == relocate.Near {
-		return c, nil
+		return nil
 	}
 	d := dataOf(inst)
 	size := constantSize(inst.Target) + prefixedSize
-	if d.ownBase() {
-		return withFar(c, opt, size, size+wordSize), nil
+	if !d.ownBase() {
+		scratch, more, rule := scratchForData(d, opt)
+		if rule != nil {
+			return opt.RefuseFar(rule)
+		}
+		s.Scratch, s.Clobbers = scratch, scratch.Changed()
+		size += more
 	}
+	s.AddFar(opt.Reach, size, size+wordSize)
+	return nil
+}
+
+// scratchForData returns the register for the address of d, and the size of what
+// it takes to have it; or the rule that there is none.
+func scratchForData(d data, opt *relocate.Options) (r relocate.Scratch, size int, rule *classify.Rule) {
 	const r0 = 1 << 0 // as a base, it is 0
-	c.scratch = scratchFor(opt, d.registers|r0)
+	r = scratchFor(opt, d.registers|r0)
 	switch {
-	case c.none():
-		return orNear(c, opt, &ruleMoveScratch)
-	case !c.saved:
-		c.clobbers = c.changed()
+	case r.None():
+		return r, 0, &ruleMoveScratch
+	case !r.Saved:
+		return r, 0, nil
 	case d.registers>>stackPointer&1 == 0:
-		size += c.frameSize()
+		return r, frameSize(r), nil
 	case d.pair:
-		c.scratch.reg = noRegister
-		return orNear(c, opt, &ruleMoveStackPointer)
+		return r, 0, &ruleMoveStackPointer
 	case d.load:
-		size += c.frameSize() + wordSize
-	default:
-		size += c.frameSize() + 3*wordSize
+		return r, frameSize(r) + wordSize, nil
 	}
-	return withFar(c, opt, size, size+wordSize), nil
+	return r, frameSize(r) + 3*wordSize, nil
 }
 
 // stackPointer is the number of r1.
