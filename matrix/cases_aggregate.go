@@ -29,9 +29,10 @@ func (l *lab) checkTrail(trail *string, want string) {
 func severalProbes(l *lab) {
 	s := l.subject()
 	var ran string
-	a := l.register(s, &runtime.Probe{PreHandler: trail(&ran, "a")})
-	b := l.register(s, &runtime.Probe{PreHandler: trail(&ran, "b")})
-	c := l.register(s, &runtime.Probe{PreHandler: trail(&ran, "c"), Disabled: true})
+	first := runtime.Probe{PreHandler: trail(&ran, "a")}
+	a := l.register(s, first)
+	b := l.register(s, runtime.Probe{PreHandler: trail(&ran, "b")})
+	c := l.register(s, runtime.Probe{PreHandler: trail(&ran, "c"), Disabled: true})
 	equal(l, "sites", l.r.Stats().Sites, 1)
 	check := func(want string) {
 		l.ready(s.function, 1, 2)
@@ -45,38 +46,39 @@ func severalProbes(l *lab) {
 		}
 	}
 	check("ab")
-	l.must(l.r.Enable(c))
+	l.must(c.Enable())
 	check("abc")
-	l.must(l.r.Disable(a))
+	l.must(a.Disable())
 	check("bc")
-	l.must(l.r.Disable(b))
-	l.must(l.r.Disable(c))
+	l.must(b.Disable())
+	l.must(c.Disable())
 	equal(l, "a breakpoint", l.breaks(s), false)
 	check("")
-	l.must(l.r.Enable(b))
+	l.must(b.Enable())
 	check("b")
-	l.must(l.r.Enable(a))
+	l.must(a.Enable())
 	check("ab")
 	l.unregister(a)
 	check("b")
-	l.must(l.r.Register(a))
+	again := l.register(s, first)
 	check("ba")
-	equal(l, "Hits of a", l.r.Hits(a), 8)
-	equal(l, "Hits of b", l.r.Hits(b), 14)
-	equal(l, "Hits of c", l.r.Hits(c), 4)
+	equal(l, "Hits of a", a.Hits(), 6)
+	equal(l, "Hits of a, again", again.Hits(), 2)
+	equal(l, "Hits of b", b.Hits(), 14)
+	equal(l, "Hits of c", c.Hits(), 4)
 }
 
 func severalPosts(l *lab) {
 	s := l.subject()
 	var ran string
 	note := func(name string) func(*runtime.Context) { return func(*runtime.Context) { ran += name } }
-	l.register(s, &runtime.Probe{PreHandler: trail(&ran, "a"), PostHandler: note("A")})
-	l.register(s, &runtime.Probe{PreHandler: trail(&ran, "b")})
-	c := l.register(s, &runtime.Probe{PreHandler: trail(&ran, "c"), PostHandler: note("C")})
+	l.register(s, runtime.Probe{PreHandler: trail(&ran, "a"), PostHandler: note("A")})
+	l.register(s, runtime.Probe{PreHandler: trail(&ran, "b")})
+	c := l.register(s, runtime.Probe{PreHandler: trail(&ran, "c"), PostHandler: note("C")})
 	l.returns(subjectResult(1, 2), s.function, 1, 2)
 	l.checkTrail(&ran, "abcAC")
 	l.states(l.one(post))
-	l.must(l.r.Disable(c))
+	l.must(c.Disable())
 	l.returns(subjectResult(1, 2), s.function, 1, 2)
 	l.checkTrail(&ran, "abA")
 	l.states(l.one(post))
@@ -87,20 +89,20 @@ func severalRedirect(l *lab) {
 	behind := l.behindSubject()
 	name, _ := l.accumulator(0, 0)
 	var ran string
-	l.register(s, &runtime.Probe{PreHandler: trail(&ran, "a"), PostHandler: func(*runtime.Context) { ran += "A" }})
-	b := l.register(s, &runtime.Probe{Redirects: true, PreHandler: func(c *runtime.Context) bool {
+	l.register(s, runtime.Probe{PreHandler: trail(&ran, "a"), PostHandler: func(*runtime.Context) { ran += "A" }})
+	b := l.register(s, runtime.Probe{Redirects: true, PreHandler: func(c *runtime.Context) bool {
 		ran += "b"
 		c.Regs.Set(name, 500)
 		c.Regs.SetIP(behind.addr)
 		return true
 	}})
-	c := l.register(s, &runtime.Probe{PreHandler: trail(&ran, "c")})
+	c := l.register(s, runtime.Probe{PreHandler: trail(&ran, "c")})
 	l.settle()
 	l.returns((500+1)^3, s.function, 1, 2)
 	l.checkTrail(&ran, "ab")
 	l.states(l.redirected(s.function))
-	equal(l, "Hits of the probe behind", l.r.Hits(c), 0)
-	l.must(l.r.Disable(b))
+	equal(l, "Hits of the probe behind", c.Hits(), 0)
+	l.must(b.Disable())
 	l.returns(subjectResult(1, 2), s.function, 1, 2)
 	l.checkTrail(&ran, "acA")
 	l.states(l.one(post))
@@ -109,17 +111,17 @@ func severalRedirect(l *lab) {
 func severalUnregister(l *lab) {
 	s := l.subject()
 	var ran string
-	var c *runtime.Probe
+	var c *runtime.Link
 	gone := false
-	l.register(s, &runtime.Probe{PreHandler: func(*runtime.Context) bool {
+	l.register(s, runtime.Probe{PreHandler: func(*runtime.Context) bool {
 		ran += "a"
 		if gone && c.Address() != 0 {
 			l.unregister(c)
 		}
 		return false
 	}})
-	l.register(s, &runtime.Probe{PreHandler: trail(&ran, "b")})
-	c = l.register(s, &runtime.Probe{PreHandler: trail(&ran, "c")})
+	l.register(s, runtime.Probe{PreHandler: trail(&ran, "b")})
+	c = l.register(s, runtime.Probe{PreHandler: trail(&ran, "c")})
 	l.ready(s.function, 1, 2)
 	l.checkTrail(&ran, "abc")
 	gone = true
@@ -135,10 +137,9 @@ func severalUnregister(l *lab) {
 func severalLast(l *lab) {
 	s := l.subject()
 	text := l.text(s)
-	a, b := &runtime.Probe{}, &runtime.Probe{}
-	l.register(s, a)
+	a := l.register(s, runtime.Probe{})
 	l.ready(s.function, 1, 2)
-	l.register(s, b)
+	b := l.register(s, runtime.Probe{})
 	l.ready(s.function, 1, 2)
 	l.unregister(a)
 	if l.text(s) == text {

@@ -16,15 +16,15 @@ var boostCases = []lifeCase{
 
 func boostPrepared(l *lab) {
 	s := l.subject()
-	p := l.register(s, &runtime.Probe{})
+	p := l.register(s, runtime.Probe{})
 	equal(l, "Boosted before the first hit", p.Boosted(), false)
 	l.returns(subjectResult(1, 2), s.function, 1, 2)
 	l.states(l.one(first))
 	equal(l, "Boosted behind the first hit", p.Boosted(), true)
 	l.computes()
 	l.states(l.one(plain), l.one(plain))
-	l.must(l.r.Disable(p))
-	l.must(l.r.Enable(p))
+	l.must(p.Disable())
+	l.must(p.Enable())
 	l.computes()
 	l.states(l.one(plain), l.one(plain))
 	equal(l, "the optimizer's work", l.r.Stats().Optimized, 0)
@@ -35,7 +35,7 @@ func withoutBoost(_ *lab, opt *runtime.Options) { opt.NoBoost = true }
 // boostOff: the option keeps all copies from being boosted.
 func boostOff(l *lab) {
 	s := l.subject()
-	p := l.register(s, &runtime.Probe{})
+	p := l.register(s, runtime.Probe{})
 	for range 3 {
 		l.returns(subjectResult(1, 2), s.function, 1, 2)
 		l.states(l.one(first))
@@ -55,7 +55,7 @@ func onlyFar(target string, mode Mode) string {
 }
 
 func boostNever(l *lab) {
-	p := l.register(l.at("pcrel", "load"), &runtime.Probe{})
+	p := l.register(l.at("pcrel", "load"), runtime.Probe{})
 	for range 3 {
 		l.returns(constant, "pcrel")
 		l.states(l.hit("pcrel", first))
@@ -67,16 +67,16 @@ func boostNever(l *lab) {
 
 func boostPost(l *lab) {
 	s := l.subject()
-	a := l.register(s, &runtime.Probe{})
+	a := l.register(s, runtime.Probe{})
 	l.ready(s.function, 1, 2)
 	equal(l, "Boosted", a.Boosted(), true)
-	b := l.register(s, &runtime.Probe{PostHandler: func(*runtime.Context) {}})
+	b := l.register(s, runtime.Probe{PostHandler: func(*runtime.Context) {}})
 	l.computes()
 	l.states(l.one(post), l.one(post))
-	l.must(l.r.Disable(b))
+	l.must(b.Disable())
 	l.computes()
 	l.states(l.one(plain), l.one(plain))
-	l.must(l.r.Enable(b))
+	l.must(b.Enable())
 	l.computes()
 	l.states(l.one(post), l.one(post))
 	l.unregister(b)
@@ -86,7 +86,7 @@ func boostPost(l *lab) {
 
 func boostStats(l *lab) {
 	s := l.subject()
-	p := l.register(s, &runtime.Probe{})
+	p := l.register(s, runtime.Probe{})
 	l.ready(s.function, 1, 2)
 	equal(l, "boosted probes", l.r.Stats().Boosted, 1)
 	l.unregister(p)

@@ -59,7 +59,7 @@ func entryCall(l *lab) {
 	s := l.at("entered", "site")
 	before := l.text(s)
 	var ip, to, arg uint64
-	p := l.register(s, &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+	p := l.register(s, runtime.Probe{PreHandler: func(c *runtime.Context) bool {
 		ip, to = c.Regs.IP(), c.Regs.ReturnAddress()
 		arg, _ = c.Regs.Arg(0)
 		c.Regs.SetArg(0, arg+1)
@@ -85,30 +85,30 @@ func entryTwo(l *lab) {
 	note := func(i int) func(*runtime.Context) bool {
 		return func(*runtime.Context) bool { order = append(order, i); return false }
 	}
-	first := l.register(s, &runtime.Probe{PreHandler: note(1)})
-	second := l.register(s, &runtime.Probe{PreHandler: note(2), PostHandler: func(c *runtime.Context) {
+	first := l.register(s, runtime.Probe{PreHandler: note(1)})
+	second := l.register(s, runtime.Probe{PreHandler: note(2), PostHandler: func(c *runtime.Context) {
 		order = append(order, 3)
 		equal(l, "the pointer behind the entry", c.Regs.IP() > s.addr, true)
 	}})
 	l.returns(400, "entered", 0)
 	l.states("entered:active/jump entered:ssdone entered:idle")
 	equal(l, "the order", slices.Equal(order, []int{1, 2, 3}), true)
-	l.must(l.r.Disable(second))
+	l.must(second.Disable())
 	l.returns(400, "entered", 0)
 	l.states(enter)
-	l.must(l.r.Disable(first))
+	l.must(first.Disable())
 	l.returns(400, "entered", 0)
 	l.states()
-	l.must(l.r.Enable(first))
+	l.must(first.Enable())
 	l.returns(400, "entered", 0)
 	l.states(enter)
-	equal(l, "hits of the first", l.r.Hits(first), 3)
-	equal(l, "hits of the second", l.r.Hits(second), 1)
+	equal(l, "hits of the first", first.Hits(), 3)
+	equal(l, "hits of the second", second.Hits(), 1)
 }
 
 func entryRedirect(l *lab) {
 	elsewhere := l.function("leaf").Entry
-	l.register(l.at("entered", "site"), &runtime.Probe{Redirects: true, PreHandler: func(c *runtime.Context) bool {
+	l.register(l.at("entered", "site"), runtime.Probe{Redirects: true, PreHandler: func(c *runtime.Context) bool {
 		c.Regs.SetIP(elsewhere)
 		return true
 	}})
@@ -119,30 +119,29 @@ func entryRedirect(l *lab) {
 func entryReturn(l *lab) {
 	s := l.at("entered", "site")
 	var seen []uint64
-	p := &runtime.ReturnProbe{Symbol: "entered", Handler: func(c *runtime.ReturnContext) {
+	p := l.attach(runtime.ReturnProbe{Symbol: "entered", Handler: func(c *runtime.ReturnContext) {
 		seen = append(seen, c.Regs.ReturnValue(), c.To)
 		c.Regs.SetReturnValue(5)
-	}}
-	l.must(l.r.RegisterReturn(p))
+	}})
+
 	equal(l, "a breakpoint stands", l.breaks(s), false)
 	l.returns(5, "entered", 1)
 	if !slices.Equal(seen, []uint64{401, guest.ExitAddress}) {
 		l.fail("the handler saw %#x", seen)
 	}
-	l.must(l.r.UnregisterReturn(p))
+	l.must(p.Close())
 	l.returns(401, "entered", 1)
 }
 
 func entryRefused(l *lab) {
-	l.refused("a probe of a site that is not the runtime's", l.r.Register(&runtime.Probe{Addr: l.at("entered", "site").addr}),
+	l.refused("a probe of a site that is not the runtime's", l.try(runtime.Probe{Addr: l.at("entered", "site").addr}),
 		"isa/ftrace-site", classify.EINVAL)
 }
 
 // watch registers a watchpoint of a word and returns what its handler sees.
-func (l *lab) watch(addr uint64, kind machine.WatchKind) (*runtime.WatchProbe, *[]runtime.WatchContext) {
+func (l *lab) watch(addr uint64, kind machine.WatchKind) (*runtime.Link, *[]runtime.WatchContext) {
 	seen := new([]runtime.WatchContext)
-	w := &runtime.WatchProbe{Addr: addr, Len: 8, Kind: kind, Handler: func(c *runtime.WatchContext) { *seen = append(*seen, *c) }}
-	l.must(l.r.RegisterWatch(w))
+	w := l.attach(runtime.WatchProbe{Addr: addr, Len: 8, Kind: kind, Handler: func(c *runtime.WatchContext) { *seen = append(*seen, *c) }})
 	return w, seen
 }
 
@@ -158,21 +157,21 @@ func (l *lab) where(s spot) uint64 {
 
 func watchStore(l *lab) {
 	s := l.at("store", "store")
-	l.register(s, &runtime.Probe{})
+	l.register(s, runtime.Probe{})
 	l.ready("store", scratch, 1)
 	w, seen := l.watch(scratch+8, machine.WatchWrite)
 	l.returns(77, "store", scratch, 77)
 	l.states(l.hit("store", plain))
 	l.accessed(*seen, s, 1, 77, machine.WatchWrite)
 	equal(l, "the memory", l.word(scratch+8), 77)
-	l.must(l.r.UnregisterWatch(w))
+	l.must(w.Close())
 	l.returns(78, "store", scratch, 78)
 	equal(l, "hits", w.Hits(), 1)
 }
 
 func watchLoad(l *lab) {
 	s := l.at("load", "load")
-	l.register(s, &runtime.Probe{})
+	l.register(s, runtime.Probe{})
 	l.setWord(scratch+8, 30)
 	l.ready("load", scratch)
 	_, seen := l.watch(scratch+8, machine.WatchAccess)
@@ -198,7 +197,7 @@ func (l *lab) accessed(seen []runtime.WatchContext, s spot, old, now uint64, kin
 // watchBeside has the subject hit, and then memory accessed beside what is
 // watched and at it.
 func watchBeside(l *lab) {
-	l.register(l.subject(), &runtime.Probe{})
+	l.register(l.subject(), runtime.Probe{})
 	l.ready(l.subject().function, 1, 2)
 	_, seen := l.watch(scratch+8, machine.WatchWrite)
 	l.computes()
@@ -211,17 +210,17 @@ func watchBeside(l *lab) {
 }
 
 func watchSlots(l *lab) {
-	var all []*runtime.WatchProbe
+	var all []*runtime.Link
 	for i := range l.isa.WatchUnit().Slots {
 		w, _ := l.watch(scratch+uint64(8*i), machine.WatchWrite)
 		all = append(all, w)
 	}
-	more := &runtime.WatchProbe{Addr: scratch + 0x100, Len: 8, Kind: machine.WatchWrite}
-	l.refused("one more", l.r.RegisterWatch(more), "runtime/watch-slots", classify.ENOSPC)
+	more := runtime.WatchProbe{Addr: scratch + 0x100, Len: 8, Kind: machine.WatchWrite}
+	l.refused("one more", l.try(more), "runtime/watch-slots", classify.ENOSPC)
 	more.Priority = 1
-	l.must(l.r.RegisterWatch(more))
+	demanding := l.attach(more)
 	equal(l, "the first is watching", all[0].Watching(), false)
-	l.must(l.r.UnregisterWatch(more))
+	l.must(demanding.Close())
 	equal(l, "the first is watching", all[0].Watching(), true)
 	l.returns(9, "store", scratch-8, 9)
 	equal(l, "hits", all[0].Hits(), 1)
@@ -230,7 +229,7 @@ func watchSlots(l *lab) {
 func watchRefused(l *lab) {
 	rules := map[string]string{"amd64": "amd64/watch-length", "arm64": "arm64/watch-doubleword",
 		"ppc64": "ppc64/watch-length", "ppc64le": "ppc64/watch-length"}
-	err := l.r.RegisterWatch(&runtime.WatchProbe{Addr: scratch, Len: 513, Kind: machine.WatchWrite})
+	err := l.try(runtime.WatchProbe{Addr: scratch, Len: 513, Kind: machine.WatchWrite})
 	l.refused("513 bytes", err, rules[l.target], classify.EINVAL)
 }
 
@@ -292,18 +291,20 @@ func (u *users) start() (*lab, *runtime.Process) {
 }
 
 // probe registers a probe of the subject.
-func (u *users) probe(p *runtime.Uprobe) *runtime.Uprobe {
+func (u *users) probe(p runtime.Uprobe) *runtime.Link {
 	return u.probeAt(u.l.subject().addr, p)
 }
 
-func (u *users) probeAt(addr uint64, p *runtime.Uprobe) *runtime.Uprobe {
+func (u *users) probeAt(addr uint64, p runtime.Uprobe) *runtime.Link {
 	off, ok := u.file.Image.OffsetOf(addr)
 	equal(u.l, "the text is in the file", ok, true)
 	p.File, p.Offset = u.file, off
-	if u.l.err == nil {
-		u.l.must(u.Register(p))
+	if u.l.err != nil {
+		return nil
 	}
-	return p
+	link, err := u.Attach(p)
+	u.l.must(err)
+	return link
 }
 
 // in does something in a process, and keeps what is wrong.
@@ -334,12 +335,12 @@ func uprobeProcesses(l *lab) {
 	u := l.users()
 	defer u.close()
 	first, _ := u.start()
-	p := u.probe(&runtime.Uprobe{})
+	p := u.probe(runtime.Uprobe{})
 	second, _ := u.start()
 	u.hits(first)
 	u.hits(second)
 	equal(l, "hits", p.Hits(), 4)
-	l.must(u.Unregister(p))
+	l.must(p.Close())
 	u.misses(first)
 	u.misses(second)
 }
@@ -349,7 +350,7 @@ func uprobeFilter(l *lab) {
 	defer u.close()
 	first, wanted := u.start()
 	second, _ := u.start()
-	p := u.probe(&runtime.Uprobe{Filter: func(p *runtime.Process) bool { return p == wanted }})
+	p := u.probe(runtime.Uprobe{Filter: func(p *runtime.Process) bool { return p == wanted }})
 	third, _ := u.start()
 	u.hits(first)
 	u.misses(second)
@@ -361,7 +362,7 @@ func uprobeFork(l *lab) {
 	u := l.users()
 	defer u.close()
 	parent, process := u.start()
-	p := u.probe(&runtime.Uprobe{})
+	p := u.probe(runtime.Uprobe{})
 	u.hits(parent)
 	if l.err != nil {
 		return
@@ -383,7 +384,7 @@ func uprobeFork(l *lab) {
 	l.must(err)
 	u.in(&child, func(c *lab) { c.computes() })
 	equal(l, "hits", p.Hits(), 4)
-	l.must(u.Unregister(p))
+	l.must(p.Close())
 	u.in(&child, func(c *lab) { c.computes() })
 	equal(l, "hits when it is gone", p.Hits(), 4)
 }
@@ -403,14 +404,15 @@ func uprobeReturn(l *lab) {
 	first, _ := u.start()
 	name, adds, _ := first.called()
 	var seen []uint64
-	p := &runtime.Uprobe{ReturnHandler: func(c *runtime.UreturnContext) { seen = append(seen, c.Regs.ReturnValue()) }}
-	u.probeAt(l.function(name).Entry, p)
+	p := u.probeAt(l.function(name).Entry, runtime.Uprobe{
+		ReturnHandler: func(c *runtime.UreturnContext) { seen = append(seen, c.Regs.ReturnValue()) },
+	})
 	u.in(first, func(c *lab) { c.returns(7+adds, name, 7) })
 	if !slices.Equal(seen, []uint64{7 + adds}) {
 		l.fail("the handler saw %d", seen)
 	}
 	equal(l, "hits", p.Hits(), 1)
-	l.must(u.Unregister(p))
+	l.must(p.Close())
 	u.in(first, func(c *lab) { c.returns(8+adds, name, 8) })
 	equal(l, "returns seen", len(seen), 1)
 }
@@ -419,7 +421,7 @@ func uprobeSignal(l *lab) {
 	u := l.users()
 	defer u.close()
 	first, _ := u.start()
-	u.probe(&runtime.Uprobe{})
+	u.probe(runtime.Uprobe{})
 	if l.err != nil {
 		return
 	}
@@ -440,7 +442,7 @@ func uprobeNop(l *lab) {
 	defer u.close()
 	first, process := u.start()
 	s := l.at("nopped", "nop")
-	p := u.probeAt(s.addr, &runtime.Uprobe{})
+	p := u.probeAt(s.addr, runtime.Uprobe{})
 	u.in(first, func(c *lab) {
 		c.names[s.addr] = s.function
 		c.settle()
@@ -450,8 +452,8 @@ func uprobeNop(l *lab) {
 	})
 	equal(l, "hits", p.Hits(), 1)
 	if l.err == nil {
-		equal(l, "the probe is optimized", process.Probes()[0].Optimized(), true)
+		equal(l, "the probe is optimized", process.Links()[0].Optimized(), true)
 	}
-	l.must(u.Unregister(p))
+	l.must(p.Close())
 	u.in(first, func(c *lab) { c.returns(502, "nopped", 2) })
 }

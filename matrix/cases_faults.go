@@ -58,7 +58,7 @@ func (l *lab) oneLoad(k kind) string {
 func faultHandled(l *lab) {
 	s, word, want := l.loading()
 	faults, handlers := 0, 0
-	l.register(s, &runtime.Probe{
+	l.register(s, runtime.Probe{
 		PreHandler: func(*runtime.Context) bool { handlers++; return false },
 		FaultHandler: func(c *runtime.Context, f *runtime.Fault) bool {
 			faults++
@@ -96,7 +96,7 @@ func (l *lab) twice(s spot, hit string) string {
 
 func faultRepaired(l *lab) {
 	s, word, want := l.loading()
-	l.register(s, &runtime.Probe{FaultHandler: func(c *runtime.Context, _ *runtime.Fault) bool {
+	l.register(s, runtime.Probe{FaultHandler: func(c *runtime.Context, _ *runtime.Fault) bool {
 		pointer, _ := c.Regs.Arg(0)
 		equal(l, "the pointer", pointer, nowhere)
 		return c.Regs.SetArg(0, scratch)
@@ -114,8 +114,8 @@ func faultRepaired(l *lab) {
 func faultOfSeveral(l *lab) {
 	s, word, want := l.loading()
 	var asked string
-	probe := func(name string, handles bool) *runtime.Probe {
-		return l.register(s, &runtime.Probe{FaultHandler: func(c *runtime.Context, _ *runtime.Fault) bool {
+	probe := func(name string, handles bool) *runtime.Link {
+		return l.register(s, runtime.Probe{FaultHandler: func(c *runtime.Context, _ *runtime.Fault) bool {
 			asked += name
 			return handles && c.Regs.SetArg(0, scratch)
 		}})
@@ -128,7 +128,7 @@ func faultOfSeveral(l *lab) {
 	l.returns(want, s.function, nowhere)
 	l.checkTrail(&asked, "ab")
 	l.states(l.twice(s, l.oneLoad(plain)))
-	l.must(l.r.Disable(b))
+	l.must(b.Disable())
 	l.ready(s.function, scratch)
 	l.returns(want, s.function, nowhere)
 	l.checkTrail(&asked, "ac")
@@ -138,7 +138,7 @@ func faultOfSeveral(l *lab) {
 func faultFixed(l *lab) {
 	s := l.at("fixed", "load")
 	var faults []bool
-	p := &runtime.Probe{FaultHandler: func(_ *runtime.Context, f *runtime.Fault) bool {
+	p := runtime.Probe{FaultHandler: func(_ *runtime.Context, f *runtime.Fault) bool {
 		faults = append(faults, *f == runtime.Fault{Addr: s.addr, Page: nowhere, Access: machine.AccessRead})
 		return false
 	}}
@@ -189,7 +189,7 @@ func (l *lab) faultOf(want runtime.Fault, function string, args ...uint64) {
 
 func faultSurfaces(l *lab) {
 	s, word, want := l.loading()
-	l.register(s, &runtime.Probe{})
+	l.register(s, runtime.Probe{})
 	l.setWord(scratch+8, word)
 	fault := runtime.Fault{Addr: s.addr, Page: nowhere, Access: machine.AccessRead}
 	l.faultOf(fault, s.function, nowhere)
@@ -211,7 +211,7 @@ func faultPCRelative(l *lab) {
 	s := l.at("variable", "load")
 	const argument = 0x77
 	args := []uint64{argument, value}
-	l.register(s, &runtime.Probe{})
+	l.register(s, runtime.Probe{})
 	page := value &^ (4096 - 1)
 	fault := runtime.Fault{Addr: s.addr, Page: page, Access: machine.AccessRead}
 	for i := range 3 {
@@ -233,7 +233,7 @@ func faultPCRelative(l *lab) {
 // probed one. It is not the probe's.
 func faultBehind(l *lab) {
 	asked := 0
-	p := l.register(l.at("late", "subject"), &runtime.Probe{
+	p := l.register(l.at("late", "subject"), runtime.Probe{
 		FaultHandler: func(*runtime.Context, *runtime.Fault) bool { asked++; return false },
 	})
 	l.setWord(scratch+8, 41)
@@ -265,7 +265,7 @@ func faultBehind(l *lab) {
 func faultElsewhere(l *lab) {
 	s := l.subject()
 	asked := 0
-	l.register(s, &runtime.Probe{FaultHandler: func(*runtime.Context, *runtime.Fault) bool { asked++; return false }})
+	l.register(s, runtime.Probe{FaultHandler: func(*runtime.Context, *runtime.Fault) bool { asked++; return false }})
 	l.ready(s.function, 1, 2)
 	l.faultOf(runtime.Fault{Addr: l.at("load", "load").addr, Page: nowhere, Access: machine.AccessRead}, "load", nowhere)
 	l.faultOf(runtime.Fault{Addr: l.at("store", "store").addr, Page: nowhere, Access: machine.AccessWrite}, "store", nowhere, 1)
@@ -293,9 +293,9 @@ func faultInHandler(l *lab) {
 		}
 		return false
 	}
-	l.register(s, &runtime.Probe{FaultHandler: ask("a")})
-	l.register(s, &runtime.Probe{PreHandler: read, FaultHandler: ask("b")})
-	l.register(s, &runtime.Probe{PreHandler: read})
+	l.register(s, runtime.Probe{FaultHandler: ask("a")})
+	l.register(s, runtime.Probe{PreHandler: read, FaultHandler: ask("b")})
+	l.register(s, runtime.Probe{PreHandler: read})
 	l.ready(s.function, 1, 2)
 	l.computes()
 	l.states(l.one(plain), l.one(plain))
@@ -305,7 +305,7 @@ func faultInHandler(l *lab) {
 func faultInHandlerHandled(l *lab) {
 	s := l.subject()
 	faults := 0
-	l.register(s, &runtime.Probe{
+	l.register(s, runtime.Probe{
 		PreHandler: func(c *runtime.Context) bool {
 			l.must(c.Write(scratch+16, []byte{7}))
 			return false
@@ -335,8 +335,8 @@ func faultInCall(l *lab) {
 	load := l.at("load", "load")
 	handle, asked, others := false, 0, 0
 	l.setWord(scratch+8, 41)
-	l.register(s, &runtime.Probe{FaultHandler: func(*runtime.Context, *runtime.Fault) bool { others++; return false }})
-	l.register(s, &runtime.Probe{
+	l.register(s, runtime.Probe{FaultHandler: func(*runtime.Context, *runtime.Fault) bool { others++; return false }})
+	l.register(s, runtime.Probe{
 		PreHandler: func(c *runtime.Context) bool {
 			v, err := c.Call(l.function("fixed"), nowhere)
 			equal(l, "a call that is fixed up", v, ^uint64(13))
@@ -379,7 +379,7 @@ func faultInCall(l *lab) {
 func faultInPost(l *lab) {
 	s := l.subject()
 	asked := 0
-	l.register(s, &runtime.Probe{
+	l.register(s, runtime.Probe{
 		PostHandler: func(c *runtime.Context) {
 			if err := c.Read(make([]byte, 1), nowhere); err == nil {
 				l.fail("Read: no fault")
@@ -409,8 +409,8 @@ func faultInNestedHit(l *lab) {
 		}
 	}
 	l.setWord(scratch+8, 41)
-	l.register(l.at("load", "load"), &runtime.Probe{FaultHandler: ask("i")})
-	l.register(s, &runtime.Probe{FaultHandler: ask("o"), PreHandler: func(c *runtime.Context) bool {
+	l.register(l.at("load", "load"), runtime.Probe{FaultHandler: ask("i")})
+	l.register(s, runtime.Probe{FaultHandler: ask("o"), PreHandler: func(c *runtime.Context) bool {
 		v, err := c.Call(l.function("load"), nowhere)
 		var fault *runtime.FaultError
 		if repairs == "" && !errors.As(err, &fault) {
@@ -440,7 +440,7 @@ func faultInNestedHit(l *lab) {
 func faultInFaultHandler(l *lab) {
 	s := l.subject()
 	asked := 0
-	l.register(s, &runtime.Probe{
+	l.register(s, runtime.Probe{
 		PreHandler: func(c *runtime.Context) bool {
 			_, err := c.Call(l.function("store"), nowhere, 1)
 			var fault *runtime.FaultError

@@ -45,9 +45,9 @@ func readRegisters(l *lab) {
 		equal(l, "Arg of no register", none, false)
 		return false
 	}
-	l.register(s, &runtime.Probe{PreHandler: read})
+	l.register(s, runtime.Probe{PreHandler: read})
 	var from []uint64
-	l.register(l.at("inner", "entry"), &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+	l.register(l.at("inner", "entry"), runtime.Probe{PreHandler: func(c *runtime.Context) bool {
 		from = append(from, c.Regs.ReturnAddress())
 		return false
 	}})
@@ -68,7 +68,7 @@ func readRegisters(l *lab) {
 func writeRegister(l *lab) {
 	s := l.subject()
 	name, _ := l.accumulator(0, 0)
-	l.register(s, &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+	l.register(s, runtime.Probe{PreHandler: func(c *runtime.Context) bool {
 		equal(l, "Set", c.Regs.Set(name, 1000), true)
 		equal(l, "Set of no register", c.Regs.Set("nonesuch", 1), false)
 		return false
@@ -86,7 +86,7 @@ func writeRegister(l *lab) {
 
 func writeArgument(l *lab) {
 	s := l.subject()
-	l.register(s, &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+	l.register(s, runtime.Probe{PreHandler: func(c *runtime.Context) bool {
 		equal(l, "SetArg", c.Regs.SetArg(0, 1000), true)
 		equal(l, "SetArg of no register", c.Regs.SetArg(-1, 1), false)
 		return false
@@ -99,7 +99,7 @@ func writeArgument(l *lab) {
 }
 
 func writeReturnValue(l *lab) {
-	l.register(l.at("inner", "return"), &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+	l.register(l.at("inner", "return"), runtime.Probe{PreHandler: func(c *runtime.Context) bool {
 		equal(l, "the return value", c.Regs.ReturnValue(), 8)
 		c.Regs.SetReturnValue(50)
 		return false
@@ -121,7 +121,7 @@ func redirect(l *lab) {
 	behind := l.behindSubject()
 	name, _ := l.accumulator(0, 0)
 	ran := 0
-	p := l.register(s, &runtime.Probe{
+	p := l.register(s, runtime.Probe{
 		Redirects: true,
 		PreHandler: func(c *runtime.Context) bool {
 			c.Regs.Set(name, 500)
@@ -137,7 +137,7 @@ func redirect(l *lab) {
 	l.returns((500+1)^3, s.function, 1, 2)
 	l.states(l.redirected(s.function))
 	equal(l, "calls of the handler behind", ran, 0)
-	equal(l, "Hits", l.r.Hits(p), 2)
+	equal(l, "Hits", p.Hits(), 2)
 }
 
 // redirectInSilence: an instruction pointer that changes has an effect only
@@ -146,7 +146,7 @@ func redirectInSilence(l *lab) {
 	s := l.subject()
 	behind := l.behindSubject()
 	says := false
-	l.register(s, &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+	l.register(s, runtime.Probe{PreHandler: func(c *runtime.Context) bool {
 		c.Regs.SetIP(behind.addr)
 		return says
 	}})
@@ -171,7 +171,7 @@ func postHandler(l *lab) {
 	s := l.subject()
 	name, _ := l.accumulator(0, 0)
 	var order string
-	p := l.register(s, &runtime.Probe{
+	p := l.register(s, runtime.Probe{
 		PreHandler: func(c *runtime.Context) bool {
 			order += "pre "
 			return false
@@ -195,7 +195,7 @@ func postHandler(l *lab) {
 
 func handlerMemory(l *lab) {
 	s := l.subject()
-	l.register(s, &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+	l.register(s, runtime.Probe{PreHandler: func(c *runtime.Context) bool {
 		var b [8]byte
 		l.must(c.Read(b[:], scratch))
 		b[0]++
@@ -212,11 +212,10 @@ func handlerMemory(l *lab) {
 
 func registerInHandler(l *lab) {
 	s := l.subject()
-	inner := &runtime.Probe{Addr: l.at("leaf", "subject").addr}
-	l.names[inner.Addr] = "leaf"
-	l.register(s, &runtime.Probe{PreHandler: func(*runtime.Context) bool {
-		if inner.Address() == 0 {
-			l.must(l.r.Register(inner))
+	var inner *runtime.Link
+	l.register(s, runtime.Probe{PreHandler: func(*runtime.Context) bool {
+		if inner == nil {
+			inner = l.register(l.at("leaf", "subject"), runtime.Probe{})
 		}
 		return false
 	}})
@@ -240,9 +239,9 @@ func (l *lab) again() kind {
 func unregisterInHandler(l *lab) {
 	s := l.subject()
 	text := l.text(s)
-	var p *runtime.Probe
+	var p *runtime.Link
 	off := false
-	p = l.register(s, &runtime.Probe{
+	p = l.register(s, runtime.Probe{
 		PreHandler: func(*runtime.Context) bool {
 			if off {
 				l.unregister(p)
@@ -264,19 +263,18 @@ func unregisterInHandler(l *lab) {
 // unregisterAndSettle: what the hit is going to execute must stay.
 func unregisterAndSettle(l *lab) {
 	s := l.subject()
-	var p *runtime.Probe
-	others := []*runtime.Probe{{}, {}}
-	p = l.register(s, &runtime.Probe{PreHandler: func(*runtime.Context) bool {
+	var p *runtime.Link
+	var others []*runtime.Link
+	p = l.register(s, runtime.Probe{PreHandler: func(*runtime.Context) bool {
 		l.unregister(p)
 		l.settle()
-		l.register(l.at("second", "subject"), others[0])
-		l.register(l.at("leaf", "subject"), others[1])
+		others = append(others, l.register(l.at("second", "subject"), runtime.Probe{}), l.register(l.at("leaf", "subject"), runtime.Probe{}))
 		l.settle()
 		return false
 	}})
 	l.returns(subjectResult(1, 2), s.function, 1, 2)
 	l.states(l.one(first))
-	l.must(l.r.UnregisterAll(others))
+	l.must(runtime.CloseAll(others...))
 	l.computes()
 	l.states()
 	l.settle()
@@ -285,8 +283,8 @@ func unregisterAndSettle(l *lab) {
 
 func unregisterInPost(l *lab) {
 	s := l.subject()
-	var p *runtime.Probe
-	p = l.register(s, &runtime.Probe{PostHandler: func(*runtime.Context) { l.unregister(p) }})
+	var p *runtime.Link
+	p = l.register(s, runtime.Probe{PostHandler: func(*runtime.Context) { l.unregister(p) }})
 	l.computes()
 	l.states(l.one(post))
 	l.settle()
@@ -295,16 +293,16 @@ func unregisterInPost(l *lab) {
 
 func disableInHandler(l *lab) {
 	s := l.subject()
-	var p *runtime.Probe
-	p = l.register(s, &runtime.Probe{PreHandler: func(*runtime.Context) bool {
-		l.must(l.r.Disable(p))
+	var p *runtime.Link
+	p = l.register(s, runtime.Probe{PreHandler: func(*runtime.Context) bool {
+		l.must(p.Disable())
 		return false
 	}})
 	l.computes()
 	l.states(l.one(first))
 	equal(l, "Enabled", p.Enabled(), false)
-	equal(l, "Hits", l.r.Hits(p), 1)
-	l.must(l.r.Enable(p))
+	equal(l, "Hits", p.Hits(), 1)
+	l.must(p.Enable())
 	l.settle()
 	l.computes()
 	l.states(l.one(plain))
@@ -313,7 +311,7 @@ func disableInHandler(l *lab) {
 // counter: once it is optimized nothing leaves the guest.
 func counter(l *lab) {
 	s := l.subject()
-	p := l.register(s, &runtime.Probe{Counter: true})
+	p := l.register(s, runtime.Probe{Counter: true})
 	l.returns(subjectResult(1, 2), s.function, 1, 2)
 	l.states(l.one(first))
 	l.settle()
@@ -323,21 +321,21 @@ func counter(l *lab) {
 	} else {
 		l.states(l.one(plain), l.one(plain))
 	}
-	equal(l, "Hits", l.r.Hits(p), 3)
-	l.must(l.r.Disable(p))
+	equal(l, "Hits", p.Hits(), 3)
+	l.must(p.Disable())
 	l.computes()
-	equal(l, "Hits", l.r.Hits(p), 3)
+	equal(l, "Hits", p.Hits(), 3)
 	l.unregister(p)
-	equal(l, "Hits", l.r.Hits(p), 3)
+	equal(l, "Hits", p.Hits(), 3)
 }
 
 func counterWithHandler(l *lab) {
 	s := l.subject()
 	ran := uint64(0)
-	p := l.register(s, &runtime.Probe{Counter: true, PreHandler: func(*runtime.Context) bool { ran++; return false }})
+	p := l.register(s, runtime.Probe{Counter: true, PreHandler: func(*runtime.Context) bool { ran++; return false }})
 	l.ready(s.function, 1, 2)
 	l.computes()
 	l.states(l.one(plain), l.one(plain))
-	equal(l, "Hits", l.r.Hits(p), 3)
+	equal(l, "Hits", p.Hits(), 3)
 	equal(l, "calls", ran, 3)
 }

@@ -26,27 +26,27 @@ var instructionCases = []lifeCase{
 }
 
 func probeLoop(l *lab) {
-	p := l.register(l.at("loop", "body"), &runtime.Probe{})
+	p := l.register(l.at("loop", "body"), runtime.Probe{})
 	l.ready("loop", 1)
 	l.returns(55, "loop", 10)
 	l.states(strings.Repeat(l.hit("loop", plain)+" ", 10))
-	equal(l, "Hits", l.r.Hits(p), 11)
+	equal(l, "Hits", p.Hits(), 11)
 	equal(l, "Nmissed", p.Nmissed(), 0)
 }
 
 func probeRecursion(l *lab) {
-	p := l.register(l.at("recurse", "subject"), &runtime.Probe{})
+	p := l.register(l.at("recurse", "subject"), runtime.Probe{})
 	l.ready("recurse", 0)
 	l.returns(21, "recurse", 6)
 	l.states(strings.Repeat(l.hit("recurse", plain)+" ", 7))
-	equal(l, "Hits", l.r.Hits(p), 8)
+	equal(l, "Hits", p.Hits(), 8)
 	equal(l, "Nmissed", p.Nmissed(), 0)
 }
 
 const constant = 0x1122334455667788
 
 func probePCRelative(l *lab) {
-	l.register(l.at("pcrel", "load"), &runtime.Probe{})
+	l.register(l.at("pcrel", "load"), runtime.Probe{})
 	l.returns(constant, "pcrel")
 	l.states(l.hit("pcrel", first))
 	l.settle()
@@ -66,7 +66,7 @@ func (l *lab) far() kind {
 }
 
 func probeStore(l *lab) {
-	l.register(l.at("store", "store"), &runtime.Probe{})
+	l.register(l.at("store", "store"), runtime.Probe{})
 	l.ready("store", scratch, 1)
 	l.returns(77, "store", scratch, 77)
 	equal(l, "the word", l.word(scratch+8), 77)
@@ -83,7 +83,7 @@ func probeFlags(l *lab) {
 	if want[0] == want[1] || want[1] == want[2] {
 		l.fail("the flags do not vary: %#x", want)
 	}
-	l.register(l.at("flags", "subject"), &runtime.Probe{})
+	l.register(l.at("flags", "subject"), runtime.Probe{})
 	l.ready("flags", 0, 0)
 	for i, a := range arguments {
 		l.returns(want[i], "flags", a[0], a[1])
@@ -92,14 +92,14 @@ func probeFlags(l *lab) {
 }
 
 func probeLoopBranch(l *lab) {
-	l.register(l.at("loop", "branch"), &runtime.Probe{})
+	l.register(l.at("loop", "branch"), runtime.Probe{})
 	l.ready("loop", 1)
 	l.returns(10, "loop", 4)
 	l.states(strings.Repeat(l.hit("loop", transfer)+" ", 4))
 }
 
 func probeBranch(l *lab) {
-	l.register(l.at("branchy", "branch"), &runtime.Probe{})
+	l.register(l.at("branchy", "branch"), runtime.Probe{})
 	l.ready("branchy", 1)
 	for range 2 {
 		l.returns(9, "branchy", 1)
@@ -110,9 +110,9 @@ func probeBranch(l *lab) {
 }
 
 func probeCall(l *lab) {
-	l.register(l.at("outer", "call"), &runtime.Probe{})
+	l.register(l.at("outer", "call"), runtime.Probe{})
 	var from uint64
-	l.register(l.at("inner", "entry"), &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+	l.register(l.at("inner", "entry"), runtime.Probe{PreHandler: func(c *runtime.Context) bool {
 		from = c.Regs.ReturnAddress()
 		return false
 	}})
@@ -123,7 +123,7 @@ func probeCall(l *lab) {
 }
 
 func probeCallPointer(l *lab) {
-	l.register(l.at("indirect", "call"), &runtime.Probe{})
+	l.register(l.at("indirect", "call"), runtime.Probe{})
 	leaf := l.function("leaf").Entry
 	near := plain
 	if l.target == "amd64" && l.mode == Optimized {
@@ -135,7 +135,7 @@ func probeCallPointer(l *lab) {
 }
 
 func probeReturn(l *lab) {
-	l.register(l.at("inner", "return"), &runtime.Probe{})
+	l.register(l.at("inner", "return"), runtime.Probe{})
 	l.ready("outer", 1)
 	l.returns(15, "outer", 7)
 	l.states(l.hit("inner", transfer))
@@ -164,7 +164,7 @@ func probeClasses(l *lab) {
 		l.settle()
 	}
 	for addr, p := range probes {
-		if got, want := l.r.Hits(p), rounds*executed[addr]; got != want {
+		if got, want := p.Hits(), rounds*executed[addr]; got != want {
 			l.fail("%d hits of %#x, want %d", got, addr, want)
 		}
 	}
@@ -172,15 +172,14 @@ func probeClasses(l *lab) {
 }
 
 // probeAll puts a probe on every instruction of a function that may have one.
-func (l *lab) probeAll(function string) map[uint64]*runtime.Probe {
+func (l *lab) probeAll(function string) map[uint64]*runtime.Link {
 	start, size, err := l.program.Symbol(function)
 	l.must(err)
 	code := make([]byte, size)
 	l.must(l.m.ReadText(code, start))
-	probes := map[uint64]*runtime.Probe{}
+	probes := map[uint64]*runtime.Link{}
 	for _, inst := range decode.Sweep(l.isa, nil, code, start) {
-		p := &runtime.Probe{Addr: inst.Addr}
-		if l.r.Register(p) == nil {
+		if p, err := l.r.Attach(runtime.Probe{Addr: inst.Addr}); err == nil {
 			probes[inst.Addr] = p
 			l.names[inst.Addr] = function
 		}

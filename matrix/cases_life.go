@@ -33,8 +33,8 @@ func armedSwitch(l *lab) {
 	s := l.subject()
 	leaf := l.at("leaf", "subject")
 	text := l.text(s)
-	p := l.register(s, &runtime.Probe{})
-	q := l.register(leaf, &runtime.Probe{Disabled: true})
+	p := l.register(s, runtime.Probe{})
+	q := l.register(leaf, runtime.Probe{Disabled: true})
 	l.ready(s.function, 1, 2)
 	for range 2 {
 		l.must(l.r.SetArmed(false))
@@ -51,9 +51,9 @@ func armedSwitch(l *lab) {
 		l.states(l.one(plain), l.one(plain))
 	}
 	l.must(l.r.SetArmed(false))
-	l.must(l.r.Disable(p))
-	l.must(l.r.Enable(q))
-	second := l.register(l.at("second", "subject"), &runtime.Probe{})
+	l.must(p.Disable())
+	l.must(q.Enable())
+	second := l.register(l.at("second", "subject"), runtime.Probe{})
 	l.settle()
 	equal(l, "a breakpoint", l.breaks(l.at("second", "subject")), false)
 	l.computes()
@@ -65,7 +65,7 @@ func armedSwitch(l *lab) {
 	l.returns(105, "leaf", 5)
 	l.returns(205, "second", 5)
 	l.states(l.hit("leaf", first), l.hit("second", first))
-	equal(l, "Hits", l.r.Hits(second), 1)
+	equal(l, "Hits", second.Hits(), 1)
 }
 
 // inAreas reports whether an address is in memory of the runtime's own.
@@ -76,11 +76,11 @@ func inAreas(areas []machine.Range, addr uint64) bool {
 // eachInCopy calls the subject's function on the first CPU, anew for each place
 // in the runtime's memory that it comes to, up to there; then f; and then it
 // lets the function finish.
-func (l *lab) eachInCopy(f func(p *runtime.Probe)) {
+func (l *lab) eachInCopy(f func(p *runtime.Link)) {
 	s := l.subject()
 	places := 0
 	for n := 0; n < 1000 && l.err == nil; n++ {
-		p := l.register(s, &runtime.Probe{})
+		p := l.register(s, runtime.Probe{})
 		l.ready(s.function, 1, 2)
 		areas := l.areas()
 		l.must(l.r.Start(0, l.function(s.function), 1, 2))
@@ -111,22 +111,23 @@ func (l *lab) eachInCopy(f func(p *runtime.Probe)) {
 // other probes need memory.
 func unregisterInCopy(l *lab) {
 	s := l.subject()
-	l.eachInCopy(func(p *runtime.Probe) {
+	l.eachInCopy(func(p *runtime.Link) {
 		l.log = nil
 		l.unregister(p)
 		l.settle()
 		equal(l, "copies that wait for their end", l.r.Stats().Pending > 0, true)
 		code, later := make([]byte, 8-l.pc()%8), make([]byte, 8-l.pc()%8)
 		l.must(l.m.ReadText(code, l.pc()))
-		others := []*runtime.Probe{{Addr: l.at("leaf", "subject").addr}, {Addr: s.addr}, {Addr: l.at("second", "subject").addr}}
-		l.must(l.r.RegisterAll(others))
+		others, err := l.r.AttachAll(
+			runtime.Probe{Addr: l.at("leaf", "subject").addr}, runtime.Probe{Addr: s.addr}, runtime.Probe{Addr: l.at("second", "subject").addr})
+		l.must(err)
 		l.settle()
 		l.must(l.m.ReadText(later, l.pc()))
 		equal(l, "the code in front of the CPU", fmt.Sprintf("%x", later), fmt.Sprintf("%x", code))
 		v, err := l.r.Call(l.ctx, 1, l.function("leaf"), 5)
 		l.must(err)
 		equal(l, "leaf on the other CPU", v, 105)
-		l.must(l.r.UnregisterAll(others))
+		l.must(runtime.CloseAll(others...))
 		l.settle()
 		equal(l, "copies that wait for their end", l.r.Stats().Pending > 0, true)
 		l.log = nil
@@ -139,20 +140,19 @@ func unregisterInCopy(l *lab) {
 // change while a CPU is in the copy.
 func registerBesideCopy(l *lab) {
 	s := l.subject()
-	l.eachInCopy(func(p *runtime.Probe) {
-		q := &runtime.Probe{Addr: s.addr, PostHandler: func(*runtime.Context) {}}
-		l.must(l.r.Register(q))
+	l.eachInCopy(func(p *runtime.Link) {
+		q := l.attach(runtime.Probe{Addr: s.addr, PostHandler: func(*runtime.Context) {}})
 		l.settle()
 		v, err := l.r.Call(l.ctx, 1, l.function(s.function), 3, 4)
 		l.must(err)
 		equal(l, "the result on the other CPU", v, subjectResult(3, 4))
-		l.must(l.r.Disable(p))
+		l.must(p.Disable())
 		l.unregister(q)
 		l.settle()
 		v, err = l.r.Call(l.ctx, 1, l.function(s.function), 3, 4)
 		l.must(err)
 		equal(l, "the result on the other CPU", v, subjectResult(3, 4))
-		l.must(l.r.Enable(p))
+		l.must(p.Enable())
 		l.settle()
 	})
 	l.computes()
@@ -163,15 +163,15 @@ func registerBesideCopy(l *lab) {
 // program has left it.
 func unregisterByInterrupt(l *lab) {
 	s := l.subject()
-	l.eachInCopy(func(p *runtime.Probe) {
+	l.eachInCopy(func(p *runtime.Link) {
 		code, later := make([]byte, 8-l.pc()%8), make([]byte, 8-l.pc()%8)
 		at := l.pc()
 		l.must(l.m.ReadText(code, at))
-		other := &runtime.Probe{}
-		q := l.register(l.at("second", "subject"), &runtime.Probe{PreHandler: func(*runtime.Context) bool {
+		var other *runtime.Link
+		q := l.register(l.at("second", "subject"), runtime.Probe{PreHandler: func(*runtime.Context) bool {
 			l.unregister(p)
 			l.settle()
-			l.register(s, other)
+			other = l.register(s, runtime.Probe{})
 			l.settle()
 			return false
 		}})
@@ -180,7 +180,7 @@ func unregisterByInterrupt(l *lab) {
 		l.must(l.r.Interrupt(0, l.function("second"), 5))
 		if q.Nmissed() > 0 {
 			l.unregister(p)
-			l.register(s, other)
+			other = l.register(s, runtime.Probe{})
 			l.settle()
 		}
 		l.must(l.m.ReadText(later, at))
@@ -197,9 +197,9 @@ func unregisterByInterrupt(l *lab) {
 // hitBesideCopy: what a CPU does with a probe is its own matter.
 func hitBesideCopy(l *lab) {
 	s := l.subject()
-	l.eachInCopy(func(p *runtime.Probe) {
+	l.eachInCopy(func(p *runtime.Link) {
 		l.log = nil
-		hits := l.r.Hits(p)
+		hits := p.Hits()
 		v, err := l.r.Call(l.ctx, 1, l.function(s.function), 3, 4)
 		l.must(err)
 		equal(l, "the result on the other CPU", v, subjectResult(3, 4))
@@ -207,7 +207,7 @@ func hitBesideCopy(l *lab) {
 			l.log[i] = strings.TrimPrefix(state, "1/")
 		}
 		l.states(l.one(plain))
-		equal(l, "hits on the other CPU", l.r.Hits(p)-hits, 1)
+		equal(l, "hits on the other CPU", p.Hits()-hits, 1)
 		equal(l, "Nmissed", p.Nmissed(), 0)
 	})
 	l.computes()
@@ -218,9 +218,9 @@ func hitBesideCopy(l *lab) {
 // more of the runtime's memory is used than by the first rounds.
 func slotsAgain(l *lab) {
 	s := l.subject()
-	var p *runtime.Probe
+	var p *runtime.Link
 	inHit := false
-	p = &runtime.Probe{PreHandler: func(*runtime.Context) bool {
+	spec := runtime.Probe{PreHandler: func(*runtime.Context) bool {
 		if inHit {
 			l.unregister(p)
 		}
@@ -230,7 +230,7 @@ func slotsAgain(l *lab) {
 	const kinds, rounds = 6, 60
 	for i := range rounds {
 		inHit = false
-		l.register(s, p)
+		p = l.register(s, spec)
 		if i%2 == 0 {
 			l.ready(s.function, 1, 2)
 		}
@@ -248,7 +248,7 @@ func slotsAgain(l *lab) {
 	equal(l, "the used memory of the runtime", l.used(), used)
 	l.log = nil
 	inHit = false
-	l.register(s, p)
+	l.register(s, spec)
 	l.ready(s.function, 1, 2)
 	l.computes()
 	l.states(l.one(plain), l.one(plain))
@@ -266,8 +266,8 @@ func (l *lab) used() (n int) {
 
 func unload(l *lab) {
 	s := l.subject()
-	p := l.register(s, &runtime.Probe{})
-	q := l.register(l.at("leaf", "subject"), &runtime.Probe{Disabled: true})
+	p := l.register(s, runtime.Probe{})
+	q := l.register(l.at("leaf", "subject"), runtime.Probe{Disabled: true})
 	l.ready(s.function, 1, 2)
 	l.must(l.r.Unload(l.image))
 	if l.r.Unload(l.image) == nil {
@@ -280,15 +280,14 @@ func unload(l *lab) {
 		equal(l, fmt.Sprintf("%q ends in [GONE]", line), strings.HasSuffix(line, "    [GONE]\n"), true)
 	}
 	equal(l, "lines", strings.Count(l.list(), "\n"), 2)
-	l.refused("to enable it", l.r.Enable(p), "runtime/gone", 22)
-	l.refused("to disable it", l.r.Disable(q), "runtime/gone", 22)
-	l.refused("to register it", l.r.Register(p), "runtime/registered", 22)
+	l.refused("to enable it", p.Enable(), "runtime/gone", 22)
+	l.refused("to disable it", q.Disable(), "runtime/gone", 22)
 	l.settle()
 	equal(l, "Pending", l.r.Stats().Pending, 0)
 	l.unregister(p)
 	l.unregister(q)
 	equal(l, "the list", l.list(), "")
-	l.refused("to register it again", l.r.Register(p), "runtime/not-text", 22)
+	l.refused("to attach one there", l.try(runtime.Probe{Addr: s.addr}), "runtime/not-text", 22)
 	l.states()
 }
 
@@ -304,18 +303,18 @@ func list(l *lab) {
 		jump = "[OPTIMIZED]"
 	}
 	equal(l, "the list", l.list(), "")
-	p := l.register(s, &runtime.Probe{})
+	p := l.register(s, runtime.Probe{})
 	equal(l, "the list", l.list(), line(""))
 	l.ready(s.function, 1, 2)
 	equal(l, "the list", l.list(), line(jump))
-	q := l.register(s, &runtime.Probe{Disabled: true})
+	q := l.register(s, runtime.Probe{Disabled: true})
 	l.settle()
 	equal(l, "the list", l.list(), line(jump)+line("[DISABLED]"))
-	l.must(l.r.Disable(p))
+	l.must(p.Disable())
 	equal(l, "the list", l.list(), line("[DISABLED]")+line("[DISABLED]"))
 	l.unregister(q)
 	equal(l, "the list", l.list(), line("[DISABLED]"))
-	l.must(l.r.Enable(p))
+	l.must(p.Enable())
 	l.ready(s.function, 1, 2)
 	l.computes()
 	l.states(l.one(plain), l.one(plain))
@@ -328,8 +327,8 @@ func blacklist(l *lab) {
 	l.must(l.r.ListBlacklist(&b))
 	equal(l, "the blacklist", b.String(), fmt.Sprintf("0x%016x-0x%016x\tleaf\n", addr, addr+size))
 	s := l.subject()
-	l.register(s, &runtime.Probe{})
-	l.register(l.at("straight", "subject"), &runtime.Probe{})
+	l.register(s, runtime.Probe{})
+	l.register(l.at("straight", "subject"), runtime.Probe{})
 	b.Reset()
 	l.must(l.r.ListBlacklist(&b))
 	equal(l, "the runtime's slots in the blacklist", strings.Contains(b.String(), "\t[slots]\n"), true)
@@ -339,22 +338,22 @@ func blacklist(l *lab) {
 
 func counts(l *lab) {
 	s := l.subject()
-	a := l.register(s, &runtime.Probe{})
-	b := l.register(s, &runtime.Probe{Counter: true})
-	c := l.register(s, &runtime.Probe{Disabled: true})
+	a := l.register(s, runtime.Probe{})
+	b := l.register(s, runtime.Probe{Counter: true})
+	c := l.register(s, runtime.Probe{Disabled: true})
 	l.ready(s.function, 1, 2)
 	l.computes()
-	l.must(l.r.Disable(a))
+	l.must(a.Disable())
 	l.settle()
 	l.computes()
-	equal(l, "Hits", l.r.Hits(a), 3)
-	equal(l, "Hits of the counter", l.r.Hits(b), 5)
-	equal(l, "Hits of the disabled one", l.r.Hits(c), 0)
+	equal(l, "Hits", a.Hits(), 3)
+	equal(l, "Hits of the counter", b.Hits(), 5)
+	equal(l, "Hits of the disabled one", c.Hits(), 0)
 	if l.mode == Optimized {
 		l.states(l.one(plain), l.one(plain))
 	} else {
 		l.states(strings.Repeat(l.one(plain)+" ", 4))
 	}
-	l.must(l.r.UnregisterAll([]*runtime.Probe{a, b, c}))
-	equal(l, "Hits of the counter", l.r.Hits(b), 5)
+	l.must(runtime.CloseAll([]*runtime.Link{a, b, c}...))
+	equal(l, "Hits of the counter", b.Hits(), 5)
 }

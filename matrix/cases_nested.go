@@ -53,10 +53,10 @@ func inside(hit, status, states string) string {
 // one goes on.
 func hitInHandler(l *lab) {
 	s := l.subject()
-	leaf := l.register(l.at("leaf", "subject"), &runtime.Probe{})
+	leaf := l.register(l.at("leaf", "subject"), runtime.Probe{})
 	l.ready("leaf", 1)
 	nest := true
-	l.register(s, &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+	l.register(s, runtime.Probe{PreHandler: func(c *runtime.Context) bool {
 		if nest {
 			v, err := c.Call(l.function("leaf"), 5)
 			l.must(err)
@@ -69,7 +69,7 @@ func hitInHandler(l *lab) {
 		l.returns(subjectResult(1, 2), s.function, 1, 2)
 		l.states(inside(l.one(plain), "active", l.missed("leaf", "active", plain)))
 		equal(l, "Nmissed", leaf.Nmissed(), i+2)
-		equal(l, "Hits of the inner probe", l.r.Hits(leaf), 1)
+		equal(l, "Hits of the inner probe", leaf.Hits(), 1)
 	}
 	nest = false
 	l.returns(subjectResult(1, 2), s.function, 1, 2)
@@ -79,9 +79,9 @@ func hitInHandler(l *lab) {
 
 func hitInPost(l *lab) {
 	s := l.subject()
-	leaf := l.register(l.at("leaf", "subject"), &runtime.Probe{})
+	leaf := l.register(l.at("leaf", "subject"), runtime.Probe{})
 	l.ready("leaf", 1)
-	l.register(s, &runtime.Probe{PostHandler: func(c *runtime.Context) {
+	l.register(s, runtime.Probe{PostHandler: func(c *runtime.Context) {
 		v, err := c.Call(l.function("leaf"), 5)
 		l.must(err)
 		equal(l, "the nested call's result", v, 105)
@@ -96,11 +96,11 @@ func hitInPost(l *lab) {
 func hitRunsNone(l *lab) {
 	s := l.subject()
 	ran := 0
-	inner := l.register(l.at("leaf", "subject"), &runtime.Probe{
+	inner := l.register(l.at("leaf", "subject"), runtime.Probe{
 		PreHandler:  func(*runtime.Context) bool { ran++; return false },
 		PostHandler: func(*runtime.Context) { ran++ },
 	})
-	l.register(s, &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+	l.register(s, runtime.Probe{PreHandler: func(c *runtime.Context) bool {
 		v, err := c.Call(l.function("leaf"), 5)
 		l.must(err)
 		equal(l, "the nested call's result", v, 105)
@@ -119,12 +119,12 @@ func hitRunsNone(l *lab) {
 // each instruction that a call of the subject's function executes.
 func hitInHit(l *lab) {
 	s := l.subject()
-	outer := l.register(s, &runtime.Probe{})
-	inner := l.register(l.at("interrupt", "subject"), &runtime.Probe{})
+	outer := l.register(s, runtime.Probe{})
+	inner := l.register(l.at("interrupt", "subject"), runtime.Probe{})
 	l.ready(s.function, 1, 2)
 	l.ready("interrupt", scratch)
 	l.setWord(scratch+8, 0)
-	hits := l.r.Hits(inner)
+	hits := inner.Hits()
 	const boundaries = 200
 	boundary := 0
 	for ; boundary < boundaries && l.err == nil; boundary++ {
@@ -136,7 +136,7 @@ func hitInHit(l *lab) {
 		l.fail("%d boundaries between instructions", boundary)
 	}
 	equal(l, "the interrupts that were counted", l.word(scratch+8), uint64(boundary))
-	equal(l, "hits and missed ones of the interrupt's probe", l.r.Hits(inner)-hits+inner.Nmissed(), uint64(boundary))
+	equal(l, "hits and missed ones of the interrupt's probe", inner.Hits()-hits+inner.Nmissed(), uint64(boundary))
 	equal(l, "Nmissed of the outer probe", outer.Nmissed(), 0)
 	stepped := l.mode == SteppedBreakpoint || l.mode == SteppedTrap
 	equal(l, "interrupts inside a hit", inner.Nmissed() > 0, stepped)
@@ -150,13 +150,13 @@ func hitInSameHit(l *lab) {
 	if l.mode == Emulated {
 		k = transfer
 	}
-	p := l.register(s, &runtime.Probe{})
+	p := l.register(s, runtime.Probe{})
 	l.ready(s.function, 1, 2)
 	boundary := uint64(0)
 	for l.err == nil && l.interruptAt(int(boundary), s.function, k, 3, 4) {
 		boundary++
 	}
-	equal(l, "hits and missed ones", l.r.Hits(p)+p.Nmissed(), 2+2*boundary)
+	equal(l, "hits and missed ones", p.Hits()+p.Nmissed(), 2+2*boundary)
 	stepped := l.mode == SteppedBreakpoint || l.mode == SteppedTrap
 	equal(l, "hits inside a hit", p.Nmissed() > 0, stepped)
 }
@@ -198,8 +198,8 @@ func (l *lab) interruptAt(boundary int, function string, k kind, args ...uint64)
 func hitInReenter(l *lab) {
 	s := l.subject()
 	second := l.at("second", "subject")
-	l.register(second, &runtime.Probe{})
-	l.register(l.at("load", "load"), &runtime.Probe{FaultHandler: func(c *runtime.Context, _ *runtime.Fault) bool {
+	l.register(second, runtime.Probe{})
+	l.register(l.at("load", "load"), runtime.Probe{FaultHandler: func(c *runtime.Context, _ *runtime.Fault) bool {
 		_, err := c.Call(l.function("second"), 1)
 		var reenter *runtime.ReenterError
 		if !errors.As(err, &reenter) {
@@ -207,7 +207,7 @@ func hitInReenter(l *lab) {
 		}
 		return false
 	}})
-	l.register(s, &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+	l.register(s, runtime.Probe{PreHandler: func(c *runtime.Context) bool {
 		_, _ = c.Call(l.function("load"), nowhere)
 		return false
 	}})
@@ -227,7 +227,7 @@ func hitInReenter(l *lab) {
 
 func callKeepsRegisters(l *lab) {
 	s := l.subject()
-	l.register(s, &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+	l.register(s, runtime.Probe{PreHandler: func(c *runtime.Context) bool {
 		before := l.registers(c)
 		v, err := c.Call(l.function("recurse"), 10)
 		l.must(err)
@@ -257,7 +257,7 @@ func (l *lab) registers(c *runtime.Context) (values []uint64) {
 // answer.
 func foreignNotified(l *lab) {
 	s := l.subject()
-	l.register(s, &runtime.Probe{})
+	l.register(s, runtime.Probe{})
 	l.ready(s.function, 1, 2)
 	trap, behind := l.at("trap", "trap"), l.at("trap", "behind")
 	var asked string
@@ -277,7 +277,7 @@ func foreignNotified(l *lab) {
 	notify("c", true)
 	l.returns(3, "trap")
 	l.states()
-	l.register(behind, &runtime.Probe{})
+	l.register(behind, runtime.Probe{})
 	l.returns(3, "trap")
 	l.states(l.hit("trap", first))
 	equal(l, "the notifiers", asked, "abab")
@@ -287,7 +287,7 @@ func foreignNotified(l *lab) {
 
 func foreignDefault(l *lab) {
 	s := l.subject()
-	l.register(s, &runtime.Probe{})
+	l.register(s, runtime.Probe{})
 	l.ready(s.function, 1, 2)
 	_, err := l.r.Call(l.ctx, 0, l.function("trap"))
 	var stop *runtime.StopError
@@ -308,7 +308,7 @@ func twoCPUs(l *lab) {
 	if l.mode == Emulated {
 		s, k = l.at("loop", "branch"), transfer
 	}
-	p := l.register(s, &runtime.Probe{})
+	p := l.register(s, runtime.Probe{})
 	l.ready("loop", 1)
 	counts := [...]uint64{40, 60}
 	for cpu, n := range counts {
@@ -318,7 +318,7 @@ func twoCPUs(l *lab) {
 	for cpu, n := range counts {
 		equal(l, "the sum", l.r.Result(cpu), n*(n+1)/2)
 	}
-	equal(l, "Hits", l.r.Hits(p), 1+counts[0]+counts[1])
+	equal(l, "Hits", p.Hits(), 1+counts[0]+counts[1])
 	equal(l, "Nmissed", p.Nmissed(), 0)
 	both := l.log
 	for cpu, n := range counts {

@@ -43,7 +43,7 @@ func shortPasses(_ *lab, opt *runtime.Options) { opt.Pass = 60 }
 func jumpLater(l *lab) {
 	s := l.subject()
 	text := l.text(s)
-	p := l.register(s, &runtime.Probe{})
+	p := l.register(s, runtime.Probe{})
 	equal(l, "a breakpoint", l.breaks(s), true)
 	equal(l, "Optimized", p.Optimized(), false)
 	l.returns(subjectResult(1, 2), s.function, 1, 2)
@@ -62,15 +62,15 @@ func jumpLater(l *lab) {
 	equal(l, "what is left", l.r.Stats(), runtime.Stats{})
 	l.computes()
 	l.states()
-	equal(l, "Hits", l.r.Hits(p), 4)
+	equal(l, "Hits", p.Hits(), 4)
 }
 
 // jumpMeanwhile: a loop runs while the optimizer makes its passes.
 func jumpMeanwhile(l *lab) {
-	p := l.register(l.at("loop", "body"), &runtime.Probe{})
+	p := l.register(l.at("loop", "body"), runtime.Probe{})
 	const n = 300
 	l.returns(n*(n+1)/2, "loop", n)
-	equal(l, "Hits", l.r.Hits(p), n)
+	equal(l, "Hits", p.Hits(), n)
 	equal(l, "Optimized", p.Optimized(), true)
 	jumps := slices.Index(l.log, "loop:active/jump")
 	if jumps <= 0 {
@@ -97,7 +97,7 @@ func jumpMeanwhile(l *lab) {
 // optimizedUntil checks that a probe is optimized until something happens, takes
 // the breakpoint then, in the states given, and is optimized again once that is
 // undone.
-func (l *lab) optimizedUntil(p *runtime.Probe, s spot, cause, undo func(), meanwhile string) {
+func (l *lab) optimizedUntil(p *runtime.Link, s spot, cause, undo func(), meanwhile string) {
 	l.ready(s.function, 1, 2)
 	for range 2 {
 		equal(l, "Optimized", p.Optimized(), true)
@@ -119,24 +119,24 @@ func (l *lab) optimizedUntil(p *runtime.Probe, s spot, cause, undo func(), meanw
 
 func jumpPost(l *lab) {
 	s := l.subject()
-	p := l.register(s, &runtime.Probe{})
-	b := &runtime.Probe{PostHandler: func(*runtime.Context) {}}
-	l.optimizedUntil(p, s, func() { l.register(s, b) }, func() { l.unregister(b) }, l.one(post))
+	p := l.register(s, runtime.Probe{})
+	var b *runtime.Link
+	attach := func() { b = l.register(s, runtime.Probe{PostHandler: func(*runtime.Context) {}}) }
+	l.optimizedUntil(p, s, attach, func() { l.unregister(b) }, l.one(post))
 }
 
 func jumpDisabled(l *lab) {
 	s := l.subject()
-	p := l.register(s, &runtime.Probe{})
-	l.optimizedUntil(p, s, func() { l.must(l.r.Disable(p)) }, func() { l.must(l.r.Enable(p)) }, "")
+	p := l.register(s, runtime.Probe{})
+	l.optimizedUntil(p, s, func() { l.must(p.Disable()) }, func() { l.must(p.Enable()) }, "")
 }
 
 func jumpNeighbour(l *lab) {
 	s, behind := l.subject(), l.behindSubject()
-	p := l.register(s, &runtime.Probe{})
-	b := &runtime.Probe{}
+	p := l.register(s, runtime.Probe{})
 	l.ready(s.function, 1, 2)
 	equal(l, "Optimized", p.Optimized(), true)
-	l.register(behind, b)
+	b := l.register(behind, runtime.Probe{})
 	equal(l, "the neighbour's breakpoint", l.breaks(behind), true)
 	l.returns(subjectResult(1, 2), s.function, 1, 2)
 	l.states(l.one(boosted), l.one(first))
@@ -145,10 +145,10 @@ func jumpNeighbour(l *lab) {
 	equal(l, "the neighbour's Optimized", b.Optimized(), true)
 	l.returns(subjectResult(1, 2), s.function, 1, 2)
 	l.states(l.one(boosted), l.one(plain))
-	l.must(l.r.Disable(b))
+	l.must(b.Disable())
 	l.settle()
 	equal(l, "Optimized beside a disabled neighbour", p.Optimized(), true)
-	l.must(l.r.Enable(b))
+	l.must(b.Enable())
 	l.settle()
 	equal(l, "Optimized beside an enabled one", p.Optimized(), false)
 	l.unregister(b)
@@ -163,11 +163,11 @@ func jumpNeighbour(l *lab) {
 func jumpSecond(l *lab) {
 	s := l.subject()
 	var ran string
-	a := l.register(s, &runtime.Probe{PreHandler: trail(&ran, "a")})
+	a := l.register(s, runtime.Probe{PreHandler: trail(&ran, "a")})
 	l.ready(s.function, 1, 2)
 	for range 2 {
 		ran = ""
-		b := l.register(s, &runtime.Probe{PreHandler: trail(&ran, "b")})
+		b := l.register(s, runtime.Probe{PreHandler: trail(&ran, "b")})
 		equal(l, "Optimized", a.Optimized(), false)
 		equal(l, "a breakpoint", l.breaks(s), true)
 		l.returns(subjectResult(1, 2), s.function, 1, 2)
@@ -187,24 +187,25 @@ func jumpSecond(l *lab) {
 
 func jumpRedirects(l *lab) {
 	s := l.subject()
-	p := l.register(s, &runtime.Probe{Redirects: true})
+	spec := runtime.Probe{Redirects: true}
+	p := l.register(s, spec)
 	l.ready(s.function, 1, 2)
 	equal(l, "Optimized", p.Optimized(), false)
 	l.computes()
 	l.states(l.one(boosted), l.one(boosted))
 	l.unregister(p)
-	q := l.register(s, &runtime.Probe{})
-	l.optimizedUntil(q, s, func() { l.must(l.r.Register(p)) }, func() { l.unregister(p) }, l.one(boosted))
+	q := l.register(s, runtime.Probe{})
+	l.optimizedUntil(q, s, func() { p = l.register(s, spec) }, func() { l.unregister(p) }, l.one(boosted))
 }
 
 func jumpSwitch(l *lab) {
 	s := l.subject()
-	p := l.register(s, &runtime.Probe{})
+	p := l.register(s, runtime.Probe{})
 	l.optimizedUntil(p, s, func() { l.r.SetOptimization(false) }, func() { l.r.SetOptimization(true) }, l.one(boosted))
 	l.r.SetOptimization(false)
 	l.settle()
 	equal(l, "a breakpoint", l.breaks(s), true)
-	q := l.register(l.at("leaf", "subject"), &runtime.Probe{})
+	q := l.register(l.at("leaf", "subject"), runtime.Probe{})
 	l.ready("leaf", 1)
 	equal(l, "Optimized while it is off", q.Optimized(), false)
 	l.r.SetOptimization(true)
@@ -217,7 +218,7 @@ func jumpSwitch(l *lab) {
 // jumpSwitchMeanwhile has the switch turned while the jump is being written.
 func jumpSwitchMeanwhile(l *lab) {
 	s := l.subject()
-	p := l.register(s, &runtime.Probe{})
+	p := l.register(s, runtime.Probe{})
 	l.ready(s.function, 1, 2)
 	for range 3 {
 		l.r.SetOptimization(false)
@@ -240,10 +241,10 @@ func jumpSwitchMeanwhile(l *lab) {
 // is one instruction, written at once.
 func jumpUnwanted(l *lab) {
 	s := l.at("loop", "body")
-	b := &runtime.Probe{Addr: s.addr, PostHandler: func(*runtime.Context) {}}
+	var b *runtime.Link
 	hits, optimizeAt := 0, 0
 	var cause func()
-	p := l.register(s, &runtime.Probe{PreHandler: func(*runtime.Context) bool {
+	p := l.register(s, runtime.Probe{PreHandler: func(*runtime.Context) bool {
 		hits++
 		switch hits - optimizeAt {
 		case 0:
@@ -255,8 +256,8 @@ func jumpUnwanted(l *lab) {
 	}})
 	for _, forbid := range [...]struct{ cause, undo func() }{
 		{func() { l.r.SetOptimization(false) }, func() { l.r.SetOptimization(true) }},
-		{func() { l.must(l.r.Register(b)) }, func() { l.unregister(b) }},
-		{func() { l.must(l.r.Disable(p)) }, func() { l.must(l.r.Enable(p)) }},
+		{func() { b = l.register(s, runtime.Probe{PostHandler: func(*runtime.Context) {}}) }, func() { l.unregister(b) }},
+		{func() { l.must(p.Disable()) }, func() { l.must(p.Enable()) }},
 	} {
 		l.log = nil
 		cause, optimizeAt = forbid.cause, hits+3
@@ -271,9 +272,9 @@ func jumpUnwanted(l *lab) {
 		l.log = nil
 		l.returns(55, "loop", 10)
 		l.states(strings.Repeat(l.hit("loop", plain)+" ", 10))
-		l.must(l.r.Disable(p))
+		l.must(p.Disable())
 		l.settle()
-		l.must(l.r.Enable(p))
+		l.must(p.Enable())
 	}
 }
 
@@ -283,8 +284,8 @@ func jumpUnregistered(l *lab) {
 	text := l.text(s)
 	for n := 1; n < 60 && l.err == nil; n++ {
 		hits := 0
-		var p *runtime.Probe
-		p = l.register(s, &runtime.Probe{PreHandler: func(*runtime.Context) bool {
+		var p *runtime.Link
+		p = l.register(s, runtime.Probe{PreHandler: func(*runtime.Context) bool {
 			if hits++; hits == n {
 				l.must(l.r.Settle())
 			}
@@ -320,7 +321,7 @@ func jumpQuiet(l *lab) {
 		if pc := l.pc(); pc-start >= size {
 			l.fail("the CPU is at %#x", pc)
 		}
-		p := l.register(s, &runtime.Probe{})
+		p := l.register(s, runtime.Probe{})
 		l.settle()
 		within := l.pc() > s.addr && l.pc() < s.addr+l.jumpLength()
 		if within {
@@ -355,12 +356,12 @@ func (l *lab) jumpLength() uint64 {
 // the probes need.
 func jumpCounter(l *lab) {
 	s := l.subject()
-	p := l.register(s, &runtime.Probe{Counter: true})
+	p := l.register(s, runtime.Probe{Counter: true})
 	l.ready(s.function, 1, 2)
 	l.computes()
 	l.states()
 	ran := uint64(0)
-	q := l.register(s, &runtime.Probe{PreHandler: func(*runtime.Context) bool { ran++; return false }})
+	q := l.register(s, runtime.Probe{PreHandler: func(*runtime.Context) bool { ran++; return false }})
 	l.settle()
 	l.computes()
 	l.states(l.one(plain), l.one(plain))
@@ -368,6 +369,6 @@ func jumpCounter(l *lab) {
 	l.settle()
 	l.computes()
 	l.states()
-	equal(l, "Hits", l.r.Hits(p), 7)
+	equal(l, "Hits", p.Hits(), 7)
 	equal(l, "calls of the handler", ran, 2)
 }

@@ -3,8 +3,6 @@
 package matrix
 
 import (
-	"fmt"
-
 	"xol/classify"
 	"xol/machine"
 	"xol/runtime"
@@ -23,7 +21,7 @@ var registrationCases = []lifeCase{
 	{name: "refused: a breakpoint of somebody else", run: refusedBreakpoint},
 	{name: "refused: blacklisted", run: refusedBlacklisted, options: blacklistLeaf},
 	{name: "refused: memory of the runtime", run: refusedOwnArea},
-	{name: "refused: registered twice", run: refusedTwice},
+	{name: "one spec attached twice", run: attachedTwice},
 	{name: "refused: not registered", run: refusedUnregistered},
 	{name: "array", run: registerArray},
 	{name: "array with an error is taken back", run: registerArrayBack},
@@ -32,7 +30,7 @@ var registrationCases = []lifeCase{
 func registerHitUnregister(l *lab) {
 	s := l.subject()
 	text := l.text(s)
-	p := l.register(s, &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+	p := l.register(s, runtime.Probe{PreHandler: func(c *runtime.Context) bool {
 		equal(l, "the instruction pointer", c.Regs.IP(), s.addr)
 		return false
 	}})
@@ -43,13 +41,13 @@ func registerHitUnregister(l *lab) {
 	l.settle()
 	l.computes()
 	l.states(l.one(plain), l.one(plain))
-	equal(l, "Hits", l.r.Hits(p), 3)
+	equal(l, "Hits", p.Hits(), 3)
 	equal(l, "Nmissed", p.Nmissed(), 0)
 	l.unregister(p)
 	equal(l, "the text", l.text(s), text)
 	l.computes()
 	l.states()
-	equal(l, "Hits", l.r.Hits(p), 3)
+	equal(l, "Hits", p.Hits(), 3)
 }
 
 func asKernel(_ *lab, opt *runtime.Options) { opt.Kernel = true }
@@ -57,11 +55,11 @@ func asKernel(_ *lab, opt *runtime.Options) { opt.Kernel = true }
 func registerDisabled(l *lab) {
 	s := l.subject()
 	text := l.text(s)
-	p := l.register(s, &runtime.Probe{Disabled: true})
+	p := l.register(s, runtime.Probe{Disabled: true})
 	equal(l, "the text", l.text(s), text)
 	l.computes()
 	l.states()
-	l.must(l.r.Enable(p))
+	l.must(p.Enable())
 	l.ready(s.function, 1, 2)
 	l.computes()
 	l.states(l.one(plain), l.one(plain))
@@ -70,33 +68,33 @@ func registerDisabled(l *lab) {
 func disableEnable(l *lab) {
 	s := l.subject()
 	text := l.text(s)
-	p := l.register(s, &runtime.Probe{})
+	p := l.register(s, runtime.Probe{})
 	l.ready(s.function, 1, 2)
 	for range 2 {
-		l.must(l.r.Disable(p))
+		l.must(p.Disable())
 		equal(l, "Enabled", p.Enabled(), false)
 		equal(l, "the text", l.text(s), text)
 		l.computes()
 		l.states()
-		l.must(l.r.Enable(p))
+		l.must(p.Enable())
 		equal(l, "a breakpoint", l.breaks(s), true)
 		l.settle()
 		l.computes()
 		l.states(l.one(plain), l.one(plain))
 	}
-	equal(l, "Hits", l.r.Hits(p), 5)
+	equal(l, "Hits", p.Hits(), 5)
 }
 
 func symbolAndOffset(l *lab) {
 	s := l.subject()
 	start, _, err := l.program.Symbol(s.function)
 	l.must(err)
-	for _, p := range []*runtime.Probe{
+	for _, spec := range []runtime.Probe{
 		{Symbol: s.function, Offset: s.addr - start},
 		{Addr: s.addr},
 	} {
 		l.names[s.addr] = s.function
-		l.must(l.r.Register(p))
+		p := l.attach(spec)
 		equal(l, "Address", p.Address(), s.addr)
 		l.ready(s.function, 1, 2)
 		l.computes()
@@ -104,18 +102,17 @@ func symbolAndOffset(l *lab) {
 		l.unregister(p)
 		equal(l, "Address", p.Address(), 0)
 	}
-	p := &runtime.Probe{Symbol: s.function}
-	l.must(l.r.Register(p))
+	p := l.attach(runtime.Probe{Symbol: s.function})
 	equal(l, "Address", p.Address(), start)
 }
 
 // refusal checks that a probe is refused, and nothing happens.
-func (l *lab) refusal(what string, p *runtime.Probe, rule string, errno classify.Errno) {
+func (l *lab) refusal(what string, p runtime.Probe, rule string, errno classify.Errno) {
 	s := l.subject()
 	text := l.text(s)
-	before := len(l.r.Probes())
-	l.refused(what, l.r.Register(p), rule, errno)
-	equal(l, "the number of probes", len(l.r.Probes()), before)
+	before := len(l.r.Links())
+	l.refused(what, l.try(p), rule, errno)
+	equal(l, "the number of probes", len(l.r.Links()), before)
 	equal(l, "the text", l.text(s), text)
 	l.computes()
 	l.states()
@@ -123,31 +120,31 @@ func (l *lab) refusal(what string, p *runtime.Probe, rule string, errno classify
 
 func refusedPlaces(l *lab) {
 	s := l.subject()
-	l.refusal("symbol and address", &runtime.Probe{Symbol: s.function, Addr: s.addr}, "runtime/place", classify.EINVAL)
-	l.refusal("neither", &runtime.Probe{}, "runtime/place", classify.EINVAL)
+	l.refusal("symbol and address", runtime.Probe{Symbol: s.function, Addr: s.addr}, "runtime/place", classify.EINVAL)
+	l.refusal("neither", runtime.Probe{}, "runtime/place", classify.EINVAL)
 }
 
 func refusedSymbol(l *lab) {
-	l.refusal("an unknown symbol", &runtime.Probe{Symbol: "nonesuch"}, "runtime/symbol", classify.ENOENT)
+	l.refusal("an unknown symbol", runtime.Probe{Symbol: "nonesuch"}, "runtime/symbol", classify.ENOENT)
 }
 
 func refusedNotText(l *lab) {
-	l.refusal("data", &runtime.Probe{Addr: scratch}, "runtime/not-text", classify.EINVAL)
-	l.refusal("no memory", &runtime.Probe{Addr: nowhere}, "runtime/not-text", classify.EINVAL)
-	l.refusal("an offset too far", &runtime.Probe{Symbol: "straight", Offset: 1 << 20}, "runtime/not-text", classify.EINVAL)
+	l.refusal("data", runtime.Probe{Addr: scratch}, "runtime/not-text", classify.EINVAL)
+	l.refusal("no memory", runtime.Probe{Addr: nowhere}, "runtime/not-text", classify.EINVAL)
+	l.refusal("an offset too far", runtime.Probe{Symbol: "straight", Offset: 1 << 20}, "runtime/not-text", classify.EINVAL)
 }
 
 func refusedInside(l *lab) {
 	rule := map[string]string{
 		"amd64": "amd64/inside-instruction", "arm64": "arm64/misaligned", "ppc64": "ppc64/misaligned", "ppc64le": "ppc64/misaligned",
 	}[l.target]
-	l.refusal("the middle of an instruction", &runtime.Probe{Addr: l.subject().addr + 1}, rule, classify.EINVAL)
+	l.refusal("the middle of an instruction", runtime.Probe{Addr: l.subject().addr + 1}, rule, classify.EINVAL)
 }
 
 func refusedBreakpoint(l *lab) {
 	s := l.at("trap", "trap")
 	rule := map[string]string{"amd64": "amd64/int3", "arm64": "arm64/brk", "ppc64": "ppc64/move-trap", "ppc64le": "ppc64/move-trap"}[l.target]
-	l.refusal("a breakpoint", &runtime.Probe{Addr: s.addr}, rule, classify.EINVAL)
+	l.refusal("a breakpoint", runtime.Probe{Addr: s.addr}, rule, classify.EINVAL)
 }
 
 func blacklistLeaf(l *lab, opt *runtime.Options) {
@@ -157,10 +154,10 @@ func blacklistLeaf(l *lab, opt *runtime.Options) {
 }
 
 func refusedBlacklisted(l *lab) {
-	l.refusal("a blacklisted function", &runtime.Probe{Symbol: "leaf"}, "runtime/blacklist", classify.EINVAL)
-	l.refusal("its second instruction", &runtime.Probe{Addr: l.at("leaf", "behind").addr}, "runtime/blacklist", classify.EINVAL)
+	l.refusal("a blacklisted function", runtime.Probe{Symbol: "leaf"}, "runtime/blacklist", classify.EINVAL)
+	l.refusal("its second instruction", runtime.Probe{Addr: l.at("leaf", "behind").addr}, "runtime/blacklist", classify.EINVAL)
 	s := l.subject()
-	l.register(s, &runtime.Probe{})
+	l.register(s, runtime.Probe{})
 	l.returns(subjectResult(1, 2), s.function, 1, 2)
 	l.states(l.one(first))
 }
@@ -168,47 +165,54 @@ func refusedBlacklisted(l *lab) {
 func refusedOwnArea(l *lab) {
 	s := l.subject()
 	straight := l.at("straight", "subject")
-	l.register(straight, &runtime.Probe{})
-	l.register(s, &runtime.Probe{Counter: true})
+	l.register(straight, runtime.Probe{})
+	l.register(s, runtime.Probe{Counter: true})
 	l.ready(s.function, 1, 2)
 	areas := l.areas()
 	if len(areas) == 0 {
 		l.fail("there are no slots")
 	}
 	for _, a := range areas {
-		l.refused("a slot", l.r.Register(&runtime.Probe{Addr: a.Lo}), "runtime/own-area", classify.EINVAL)
-		l.refused("the end of the slots", l.r.Register(&runtime.Probe{Addr: a.Hi - 4}), "runtime/own-area", classify.EINVAL)
+		l.refused("a slot", l.try(runtime.Probe{Addr: a.Lo}), "runtime/own-area", classify.EINVAL)
+		l.refused("the end of the slots", l.try(runtime.Probe{Addr: a.Hi - 4}), "runtime/own-area", classify.EINVAL)
 		equal(l, "writable slots", l.m.Perm(a.Lo)&machine.PermWrite, 0)
 	}
 	l.computes()
 	l.states(l.one(plain), l.one(plain))
 }
 
-func refusedTwice(l *lab) {
+// attachedTwice: a spec may be used again, also while it is attached, and each link
+// counts for itself.
+func attachedTwice(l *lab) {
 	s := l.subject()
-	p := l.register(s, &runtime.Probe{})
-	l.refused("a registered probe", l.r.Register(p), "runtime/registered", classify.EINVAL)
+	var spec runtime.Probe
+	p := l.register(s, spec)
 	l.ready(s.function, 1, 2)
-	l.refused("a registered probe", l.r.Register(p), "runtime/registered", classify.EINVAL)
+	q := l.register(s, spec)
+	l.ready(s.function, 1, 2)
 	l.computes()
 	l.states(l.one(plain), l.one(plain))
-	equal(l, "Hits", l.r.Hits(p), 3)
+	equal(l, "Hits", p.Hits(), 4)
+	equal(l, "Hits of the second link", q.Hits(), 3)
 	l.unregister(p)
-	l.must(l.r.Register(p))
+	equal(l, "the second link is enabled", q.Enabled(), true)
+	l.unregister(q)
+	p = l.register(s, spec)
 	l.ready(s.function, 1, 2)
 	l.computes()
 	l.states(l.one(plain), l.one(plain))
 }
 
 func refusedUnregistered(l *lab) {
-	p := &runtime.Probe{Addr: l.subject().addr}
+	spec := runtime.Probe{Addr: l.subject().addr}
+	p := new(runtime.Link)
 	const rule = "runtime/not-registered"
-	l.refused("to unregister it", l.r.Unregister(p), rule, classify.EINVAL)
-	l.refused("to enable it", l.r.Enable(p), rule, classify.EINVAL)
-	l.refused("to disable it", l.r.Disable(p), rule, classify.EINVAL)
-	l.must(l.r.Register(p))
+	l.refused("to unregister it", p.Close(), rule, classify.EINVAL)
+	l.refused("to enable it", p.Enable(), rule, classify.EINVAL)
+	l.refused("to disable it", p.Disable(), rule, classify.EINVAL)
+	p = l.attach(spec)
 	l.unregister(p)
-	l.refused("to unregister it again", l.r.Unregister(p), rule, classify.EINVAL)
+	l.refused("to unregister it again", p.Close(), rule, classify.EINVAL)
 	l.computes()
 	l.states()
 }
@@ -216,17 +220,18 @@ func refusedUnregistered(l *lab) {
 func registerArray(l *lab) {
 	s := l.subject()
 	spots := []spot{s, l.at("leaf", "subject"), l.at("second", "subject")}
-	probes := make([]*runtime.Probe, len(spots))
+	specs := make([]runtime.Spec, len(spots))
 	for i, s := range spots {
-		probes[i] = &runtime.Probe{Addr: s.addr}
+		specs[i] = runtime.Probe{Addr: s.addr}
 		l.names[s.addr] = s.function
 	}
-	l.must(l.r.RegisterAll(probes))
+	probes, err := l.r.AttachAll(specs...)
+	l.must(err)
 	l.returns(subjectResult(1, 2), s.function, 1, 2)
 	l.returns(105, "leaf", 5)
 	l.returns(205, "second", 5)
 	l.states(l.one(first), l.hit("leaf", first), l.hit("second", first))
-	l.must(l.r.UnregisterAll(probes))
+	l.must(runtime.CloseAll(probes...))
 	l.returns(subjectResult(1, 2), s.function, 1, 2)
 	l.returns(105, "leaf", 5)
 	l.states()
@@ -235,13 +240,11 @@ func registerArray(l *lab) {
 func registerArrayBack(l *lab) {
 	s := l.subject()
 	text := l.text(s)
-	probes := []*runtime.Probe{
-		{Addr: s.addr}, {Addr: l.at("leaf", "subject").addr}, {Addr: scratch}, {Addr: l.at("second", "subject").addr},
-	}
-	l.refused("the third probe", l.r.RegisterAll(probes), "runtime/not-text", classify.EINVAL)
-	for i, p := range probes {
-		equal(l, fmt.Sprintf("the address of probe %d", i), p.Address(), 0)
-	}
+	probes, err := l.r.AttachAll(runtime.Probe{Addr: s.addr}, runtime.Probe{Addr: l.at("leaf", "subject").addr},
+		runtime.Probe{Addr: scratch}, runtime.Probe{Addr: l.at("second", "subject").addr})
+	l.refused("the third probe", err, "runtime/not-text", classify.EINVAL)
+	equal(l, "links", len(probes), 0)
+	equal(l, "probes that are left", len(l.r.Links()), 0)
 	equal(l, "the text", l.text(s), text)
 	l.computes()
 	l.returns(105, "leaf", 5)

@@ -75,13 +75,11 @@ func (l *lab) pass(want ...string) {
 
 // returnProbe registers a return probe of a function, has its instructions
 // executed once and the optimizer do its work.
-func (l *lab) returnProbe(function string, p *runtime.ReturnProbe) *runtime.ReturnProbe {
-	p.Symbol = function
+func (l *lab) returnProbe(function string, spec runtime.ReturnProbe) *runtime.Link {
+	spec.Symbol = function
+	p := l.attach(spec)
 	if l.err == nil {
-		l.must(l.r.RegisterReturn(p))
-	}
-	if l.err == nil {
-		l.names[p.Entry().Address()] = function
+		l.names[p.Address()] = function
 		l.ready(function, 0)
 	}
 	return p
@@ -90,7 +88,7 @@ func (l *lab) returnProbe(function string, p *runtime.ReturnProbe) *runtime.Retu
 func returnHandlers(l *lab) {
 	name, adds, entry := l.called()
 	var order string
-	p := l.returnProbe(name, &runtime.ReturnProbe{
+	p := l.returnProbe(name, runtime.ReturnProbe{
 		EntryHandler: func(c *runtime.ReturnContext) bool {
 			order += "e"
 			x, _ := c.Regs.Arg(0)
@@ -108,10 +106,10 @@ func returnHandlers(l *lab) {
 		l.pass(entry, l.back())
 	}
 	equal(l, "the handlers", order, "ererer")
-	equal(l, "Returns", p.Returns(), 4)
+	equal(l, "Returns", p.Hits(), 4)
 	equal(l, "Nmissed", p.Nmissed(), 0)
-	equal(l, "the entry is optimized", p.Entry().Optimized(), l.mode == Optimized)
-	l.must(l.r.UnregisterReturn(p))
+	equal(l, "the entry is optimized", p.Optimized(), l.mode == Optimized)
+	l.must(p.Close())
 	l.returns(5+adds, name, 5)
 	l.pass()
 }
@@ -127,7 +125,7 @@ func returnAddress(l *lab) {
 			equal(l, "Regs.ReturnAddress", c.Regs.ReturnAddress(), behind)
 		}
 	}
-	p := l.returnProbe(name, &runtime.ReturnProbe{
+	p := l.returnProbe(name, runtime.ReturnProbe{
 		EntryHandler: func(c *runtime.ReturnContext) bool { check(c); return false },
 		Handler:      check,
 	})
@@ -136,13 +134,13 @@ func returnAddress(l *lab) {
 	for x := range uint64(3) {
 		l.returns(x+adds+1, "indirect", f.Entry, x)
 	}
-	equal(l, "Returns", p.Returns(), 4)
+	equal(l, "Returns", p.Hits(), 4)
 	equal(l, "handlers", seen, 6)
 }
 
 func returnData(l *lab) {
 	var sum uint64
-	l.returnProbe("recurse", &runtime.ReturnProbe{
+	l.returnProbe("recurse", runtime.ReturnProbe{
 		DataSize: 1,
 		EntryHandler: func(c *runtime.ReturnContext) bool {
 			equal(l, "data at the entry", c.Data[0], 0)
@@ -162,10 +160,10 @@ func returnData(l *lab) {
 }
 
 func returnMaxActive(l *lab) {
-	p := l.returnProbe("recurse", &runtime.ReturnProbe{MaxActive: 3})
+	p := l.returnProbe("recurse", runtime.ReturnProbe{MaxActive: 3})
 	for i := range uint64(2) {
 		l.returns(45, "recurse", 9)
-		equal(l, "Returns", p.Returns(), 1+3*(i+1))
+		equal(l, "Returns", p.Hits(), 1+3*(i+1))
 		equal(l, "Nmissed", p.Nmissed(), 7*(i+1))
 		l.pass(strings.Repeat(l.hit("recurse", plain)+" ", 10), strings.Repeat(l.back()+" ", 3))
 	}
@@ -173,7 +171,7 @@ func returnMaxActive(l *lab) {
 
 func returnSkipped(l *lab) {
 	name, adds, entry := l.called()
-	p := l.returnProbe(name, &runtime.ReturnProbe{MaxActive: 1, EntryHandler: func(c *runtime.ReturnContext) bool {
+	p := l.returnProbe(name, runtime.ReturnProbe{MaxActive: 1, EntryHandler: func(c *runtime.ReturnContext) bool {
 		x, _ := c.Regs.Arg(0)
 		return x%2 == 1
 	}})
@@ -185,7 +183,7 @@ func returnSkipped(l *lab) {
 			l.pass(entry, l.back())
 		}
 	}
-	equal(l, "Returns", p.Returns(), 4)
+	equal(l, "Returns", p.Hits(), 4)
 	equal(l, "Nmissed", p.Nmissed(), 0)
 }
 
@@ -194,9 +192,9 @@ func returnSkipped(l *lab) {
 func returnTwo(l *lab) {
 	name, adds, entry := l.called()
 	var order string
-	var probes []*runtime.ReturnProbe
+	var probes []*runtime.Link
 	for _, id := range []string{"a", "b"} {
-		probes = append(probes, l.returnProbe(name, &runtime.ReturnProbe{
+		probes = append(probes, l.returnProbe(name, runtime.ReturnProbe{
 			EntryHandler: func(*runtime.ReturnContext) bool { order += id; return false },
 			Handler:      func(*runtime.ReturnContext) { order += strings.ToUpper(id) },
 		}))
@@ -205,7 +203,7 @@ func returnTwo(l *lab) {
 	l.returns(7+adds, name, 7)
 	l.pass(entry, l.back())
 	equal(l, "the handlers", order, "abBA")
-	l.must(l.r.UnregisterReturn(probes[0]))
+	l.must(probes[0].Close())
 	l.ready(name, 7)
 	order = ""
 	l.returns(7+adds, name, 7)
@@ -217,11 +215,11 @@ func returnTwo(l *lab) {
 // no handler runs.
 func returnUnregistered(l *lab) {
 	returns := 0
-	var p *runtime.ReturnProbe
-	p = l.returnProbe("recurse", &runtime.ReturnProbe{
+	var p *runtime.Link
+	p = l.returnProbe("recurse", runtime.ReturnProbe{
 		EntryHandler: func(c *runtime.ReturnContext) bool {
 			if n, _ := c.Regs.Arg(0); n == 2 {
-				l.must(l.r.UnregisterReturn(p))
+				l.must(p.Close())
 			}
 			return false
 		},
@@ -237,19 +235,19 @@ func returnUnregistered(l *lab) {
 
 // returnDisabled: calls that are going on are handled.
 func returnDisabled(l *lab) {
-	var p *runtime.ReturnProbe
-	p = l.returnProbe("recurse", &runtime.ReturnProbe{EntryHandler: func(c *runtime.ReturnContext) bool {
+	var p *runtime.Link
+	p = l.returnProbe("recurse", runtime.ReturnProbe{EntryHandler: func(c *runtime.ReturnContext) bool {
 		if n, _ := c.Regs.Arg(0); n == 2 {
-			l.must(l.r.DisableReturn(p))
+			l.must(p.Disable())
 		}
 		return false
 	}})
 	l.returns(10, "recurse", 4)
 	l.pass(strings.Repeat(l.hit("recurse", plain)+" ", 3), strings.Repeat(l.back()+" ", 3))
-	equal(l, "Returns", p.Returns(), 4)
+	equal(l, "Returns", p.Hits(), 4)
 	l.returns(10, "recurse", 4)
 	l.pass()
-	l.must(l.r.EnableReturn(p))
+	l.must(p.Enable())
 	l.ready("recurse", 1)
 	l.returns(1, "recurse", 1)
 	l.pass(strings.Repeat(l.hit("recurse", plain)+" ", 2), strings.Repeat(l.back()+" ", 2))
@@ -257,9 +255,9 @@ func returnDisabled(l *lab) {
 
 func returnAndEntry(l *lab) {
 	name, adds, entry := l.called()
-	p := l.returnProbe(name, &runtime.ReturnProbe{})
+	p := l.returnProbe(name, runtime.ReturnProbe{})
 	hits := 0
-	l.register(spot{name, p.Entry().Address()}, &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+	l.register(spot{name, p.Address()}, runtime.Probe{PreHandler: func(c *runtime.Context) bool {
 		hits++
 		equal(l, "the return address is the runtime's own", l.r.RealReturnAddress(0, c.Regs.SP(), c.Regs.ReturnAddress()), c.Regs.ReturnAddress())
 		return false
@@ -270,13 +268,13 @@ func returnAndEntry(l *lab) {
 		l.pass(entry, l.back())
 	}
 	equal(l, "hits of the entry", hits, 3)
-	equal(l, "Returns", p.Returns(), 4)
+	equal(l, "Returns", p.Hits(), 4)
 }
 
 // callInside has a probe in the function second call a function with 1, which adds to
 // it.
 func (l *lab) callInside(name string, adds uint64) {
-	l.register(l.at("second", "subject"), &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+	l.register(l.at("second", "subject"), runtime.Probe{PreHandler: func(c *runtime.Context) bool {
 		v, err := c.Call(l.function(name), 1)
 		l.must(err)
 		equal(l, "the nested call's result", v, 1+adds)
@@ -286,16 +284,16 @@ func (l *lab) callInside(name string, adds uint64) {
 
 func returnMissed(l *lab) {
 	name, adds, _ := l.called()
-	p := l.returnProbe(name, &runtime.ReturnProbe{})
+	p := l.returnProbe(name, runtime.ReturnProbe{})
 	l.callInside(name, adds)
 	l.returns(203, "second", 3)
 	equal(l, "Nmissed", p.Nmissed(), 1)
-	equal(l, "Returns", p.Returns(), 1)
+	equal(l, "Returns", p.Hits(), 1)
 	equal(l, "calls that are going on", l.r.Depth(0), 0)
 }
 
 func returnCPUs(l *lab) {
-	p := l.returnProbe("recurse", &runtime.ReturnProbe{MaxActive: 100})
+	p := l.returnProbe("recurse", runtime.ReturnProbe{MaxActive: 100})
 	depths := [...]uint64{20, 30}
 	for cpu, n := range depths {
 		l.must(l.r.Start(cpu, l.function("recurse"), n))
@@ -305,7 +303,7 @@ func returnCPUs(l *lab) {
 		equal(l, "the sum", l.r.Result(cpu), n*(n+1)/2)
 		equal(l, "calls that are going on", l.r.Depth(uint64(cpu)), 0)
 	}
-	equal(l, "Returns", p.Returns(), 1+21+31)
+	equal(l, "Returns", p.Hits(), 1+21+31)
 	equal(l, "Nmissed", p.Nmissed(), 0)
 	both := l.log
 	for cpu, n := range depths {
@@ -321,7 +319,7 @@ func returnCPUs(l *lab) {
 
 func returnRefused(l *lab) {
 	s := l.behindSubject()
-	err := l.r.RegisterReturn(&runtime.ReturnProbe{Addr: s.addr})
+	err := l.try(runtime.ReturnProbe{Addr: s.addr})
 	l.refused("a return probe inside a function", err, "runtime/not-entry", classify.EINVAL)
 	l.computes()
 	l.pass()
@@ -334,14 +332,13 @@ func jprobe(l *lab) {
 	if l.mode == Optimized {
 		entry = l.hit(name, boosted)
 	}
-	mirror := l.register(l.at("second", "subject"), &runtime.Probe{})
+	mirror := l.register(l.at("second", "subject"), runtime.Probe{})
 	l.ready("second", 1)
-	p := &runtime.Jprobe{Symbol: name, Mirror: l.function("second")}
-	l.must(l.r.RegisterJprobe(p))
+	p := l.attach(runtime.Jprobe{Symbol: name, Mirror: l.function("second")})
 	if l.err != nil {
 		return
 	}
-	l.names[p.Entry().Address()] = name
+	l.names[p.Address()] = name
 	l.ready(name, 1)
 	for i := range uint64(3) {
 		l.returns(i+adds, name, i)
@@ -349,17 +346,16 @@ func jprobe(l *lab) {
 		equal(l, "Hits", p.Hits(), i+2)
 		equal(l, "Nmissed of the mirror's probe", mirror.Nmissed(), i+2)
 	}
-	equal(l, "optimized", p.Entry().Optimized(), false)
-	l.must(l.r.UnregisterJprobe(p))
+	equal(l, "optimized", p.Optimized(), false)
+	l.must(p.Close())
 	l.returns(1+adds, name, 1)
 	l.states()
 }
 
 func jprobeTwice(l *lab) {
 	name, adds, _ := l.called()
-	p := &runtime.Jprobe{Symbol: name, Mirror: l.function("second")}
-	l.must(l.r.RegisterJprobe(p))
-	err := l.r.RegisterJprobe(&runtime.Jprobe{Symbol: name, Mirror: l.function("inner")})
+	p := l.attach(runtime.Jprobe{Symbol: name, Mirror: l.function("second")})
+	err := l.try(runtime.Jprobe{Symbol: name, Mirror: l.function("inner")})
 	l.refused("a second jprobe", err, "runtime/jprobe", classify.EEXIST)
 	l.returns(1+adds, name, 1)
 	equal(l, "Hits", p.Hits(), 1)
@@ -367,8 +363,7 @@ func jprobeTwice(l *lab) {
 
 func jprobeMissed(l *lab) {
 	name, adds, _ := l.called()
-	p := &runtime.Jprobe{Symbol: name, Mirror: l.function("store")}
-	l.must(l.r.RegisterJprobe(p))
+	p := l.attach(runtime.Jprobe{Symbol: name, Mirror: l.function("store")})
 	l.callInside(name, adds)
 	l.returns(203, "second", 3)
 	equal(l, "Hits", p.Hits(), 0)
@@ -377,7 +372,7 @@ func jprobeMissed(l *lab) {
 
 func jprobeFaults(l *lab) {
 	name, _, _ := l.called()
-	l.must(l.r.RegisterJprobe(&runtime.Jprobe{Symbol: name, Mirror: l.function("load")}))
+	l.attach(runtime.Jprobe{Symbol: name, Mirror: l.function("load")})
 	if l.err != nil {
 		return
 	}

@@ -38,7 +38,7 @@ func programHandler(l *lab) {
 	}
 	globals := p.NewGlobals()
 	s := l.subject()
-	l.register(s, &runtime.Probe{PreHandler: tracer.ProgramHandler(p, globals, nil, nil)})
+	l.register(s, runtime.Probe{PreHandler: tracer.ProgramHandler(p, globals, nil, nil)})
 	l.ready(s.function, 3, 5)
 	l.returns(subjectResult(11, 22), s.function, 11, 22)
 	l.states(l.one(plain))
@@ -53,7 +53,7 @@ func programFault(l *lab) {
 	}
 	var ended []rpn.Status
 	s := l.subject()
-	l.register(s, &runtime.Probe{PreHandler: tracer.ProgramHandler(p, nil, nil, func(r rpn.Result, err error) {
+	l.register(s, runtime.Probe{PreHandler: tracer.ProgramHandler(p, nil, nil, func(r rpn.Result, err error) {
 		l.must(err)
 		ended = append(ended, r.Status)
 	})})

@@ -225,19 +225,32 @@ func (l *lab) computes() {
 	}
 }
 
-// register registers a probe at a spot.
-func (l *lab) register(s spot, p *runtime.Probe) *runtime.Probe {
+// register attaches a probe at a spot.
+func (l *lab) register(s spot, p runtime.Probe) *runtime.Link {
 	p.Addr = s.addr
 	l.names[s.addr] = s.function
-	if l.err == nil {
-		l.must(l.r.Register(p))
-	}
-	return p
+	return l.attach(p)
 }
 
-func (l *lab) unregister(p *runtime.Probe) {
+// attach attaches a probe. The link holds none where something has failed.
+func (l *lab) attach(spec runtime.Spec) *runtime.Link {
+	if l.err != nil {
+		return nil
+	}
+	link, err := l.r.Attach(spec)
+	l.must(err)
+	return link
+}
+
+// try says only whether a probe can be attached.
+func (l *lab) try(spec runtime.Spec) error {
+	_, err := l.r.Attach(spec)
+	return err
+}
+
+func (l *lab) unregister(p *runtime.Link) {
 	if l.err == nil {
-		l.must(l.r.Unregister(p))
+		l.must(p.Close())
 	}
 }
 

@@ -180,8 +180,8 @@ func (r *Runtime) finish(cpu int) error {
 // closing takes note that the machine is about to be closed: its probes are gone,
 // and what has been counted in its memory is kept.
 func (r *Runtime) closing() {
-	for _, p := range r.Probes() {
-		p.hits, p.counter = p.count(), 0
+	for _, p := range r.probes() {
+		p.hits, p.counter = p.hitCount(), 0
 		p.gone, p.enabled = true, false
 	}
 	for _, s := range r.byAddress() {

@@ -90,10 +90,8 @@ func cycle(t *testing.T, isa string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	with.start(t, sort, &runtime.Probe{PreHandler: readArg})
-	if err := r.Register(&runtime.Probe{Symbol: "quick_sort", Counter: true}); err != nil {
-		t.Fatal(err)
-	}
+	with.start(t, sort, runtime.Probe{PreHandler: readArg})
+	attach(t, r, runtime.Probe{Symbol: "quick_sort", Counter: true})
 	if err := with.sortWords(t.Context(), sort); err != nil {
 		t.Error(err)
 	}

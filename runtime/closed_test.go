@@ -15,14 +15,11 @@ import (
 // says so, and what was counted is still there.
 func TestAfterClose(t *testing.T) {
 	eachReturns(t, func(t *testing.T, p *program) {
-		counter := &runtime.Probe{Addr: p.entryOf(t, "tail"), Counter: true}
-		handled := &runtime.Probe{Addr: p.entryOf(t, "tail"), PreHandler: readArg}
-		mirror := &runtime.Jprobe{Symbol: "head", Mirror: p.function(t, "bottom")}
-		watch := &runtime.WatchProbe{Addr: bufferAddr, Len: 8, Kind: machine.WatchWrite}
-		if err := errors.Join(p.Register(counter), p.Register(handled), p.RegisterJprobe(mirror), p.RegisterWatch(watch)); err != nil {
-			t.Fatal(err)
-		}
-		returns := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "descend"})
+		counter := attach(t, p, runtime.Probe{Addr: p.entryOf(t, "tail"), Counter: true})
+		handled := attach(t, p, runtime.Probe{Addr: p.entryOf(t, "tail"), PreHandler: readArg})
+		mirror := attach(t, p, runtime.Jprobe{Symbol: "head", Mirror: p.function(t, "bottom")})
+		watch := attach(t, p, runtime.WatchProbe{Addr: bufferAddr, Len: 8, Kind: machine.WatchWrite})
+		returns := p.returnProbe(t, runtime.ReturnProbe{Symbol: "descend"})
 		for range 3 {
 			p.calls(t, 6, "tail", 2)
 			p.calls(t, descending(1), "descend", 1)
@@ -32,9 +29,9 @@ func TestAfterClose(t *testing.T) {
 		if err := errors.Join(p.m.Close(), p.m.Close()); err != nil {
 			t.Fatal(err)
 		}
-		same(t, "hits", p.Hits(counter), 3)
-		same(t, "hits", p.Hits(handled), 3)
-		same(t, "returns", returns.Returns(), 6)
+		same(t, "hits", counter.Hits(), 3)
+		same(t, "hits", handled.Hits(), 3)
+		same(t, "returns", returns.Hits(), 6)
 		same(t, "probes that are gone", counter.Gone() && handled.Gone() && !watch.Watching(), true)
 		same(t, "running", p.m.CPU(0).Running(), false)
 		same(t, "permissions", p.m.Perm(bufferAddr), 0)
@@ -56,18 +53,19 @@ func TestAfterClose(t *testing.T) {
 		_, errCopy := p.m.Copy()
 		_, errNew := runtime.New(p.m, p.m.ISA, runtime.Options{})
 		_, _, errTurns := p.m.Run(10)
+		_, errAll := p.AttachAll(runtime.Probe{Symbol: "tail"})
 		for what, err := range map[string]error{
 			"Call": errCall, "Run": p.Run(t.Context(), 10), "Start": p.Start(0, f), "Step": p.Step(0, 1),
 			"Interrupt": p.Interrupt(0, f), "GiveUp": p.GiveUp(0), "Settle": p.Settle(),
 			"SetArmed": p.SetArmed(false), "Load": errLoad, "Unload": p.Unload(p.image), "New": errNew,
-			"Register": p.Register(&runtime.Probe{Symbol: "tail"}), "RegisterAll": p.RegisterAll([]*runtime.Probe{{Symbol: "tail"}}),
-			"Enable": p.Enable(counter), "Disable": p.Disable(counter),
-			"Unregister": p.Unregister(counter), "Unregister again": p.Unregister(counter), "UnregisterAll": p.UnregisterAll([]*runtime.Probe{handled}),
-			"RegisterReturn": p.RegisterReturn(&runtime.ReturnProbe{Symbol: "tail"}), "DisableReturn": p.DisableReturn(returns),
-			"UnregisterReturn": p.UnregisterReturn(returns), "UnregisterReturn again": p.UnregisterReturn(returns),
-			"RegisterJprobe": p.RegisterJprobe(&runtime.Jprobe{Symbol: "tail"}), "UnregisterJprobe": p.UnregisterJprobe(mirror),
-			"RegisterWatch": p.RegisterWatch(&runtime.WatchProbe{}), "UnregisterWatch": p.UnregisterWatch(watch),
-			"EnableWatch": p.EnableWatch(watch), "DisableWatch": p.DisableWatch(watch),
+			"Attach": try(p, runtime.Probe{Symbol: "tail"}), "AttachAll": errAll,
+			"Enable": counter.Enable(), "Disable": counter.Disable(),
+			"Close": counter.Close(), "Close again": counter.Close(), "CloseAll": runtime.CloseAll(handled),
+			"RegisterReturn": try(p, runtime.ReturnProbe{Symbol: "tail"}), "DisableReturn": returns.Disable(),
+			"UnregisterReturn": returns.Close(), "UnregisterReturn again": returns.Close(),
+			"RegisterJprobe": try(p, runtime.Jprobe{Symbol: "tail"}), "UnregisterJprobe": mirror.Close(),
+			"RegisterWatch": try(p, runtime.WatchProbe{}), "UnregisterWatch": watch.Close(),
+			"EnableWatch": watch.Enable(), "DisableWatch": watch.Disable(),
 			"Read": p.m.Read(make([]byte, 1), bufferAddr), "Write": p.m.Write(bufferAddr, []byte{1}), "ReadWord": errWord,
 			"Patch": p.m.Patch(f.Entry, []byte{1}), "Guard": p.m.Guard(machine.Range{Lo: bufferAddr, Hi: bufferAddr + 1}, true), "ReadText": errText,
 			"WriteWord": p.m.WriteWord(bufferAddr, 1), "Map": p.m.Map(0x1000, 1, machine.PermRead), "Unmap": p.m.Unmap(bufferAddr, 1),
@@ -83,26 +81,25 @@ func TestAfterClose(t *testing.T) {
 		same(t, "what was unregistered", counter.Address()+handled.Address(), 0)
 		p.SetOptimization(false)
 		p.Stats()
-		p.Probes()
+		p.Links()
 	})
 }
 
-// TestOtherRuntimeAfterClose has a probe of a closed runtime be another one's.
+// TestOtherRuntimeAfterClose attaches what was attached to a closed runtime to another one.
 func TestOtherRuntimeAfterClose(t *testing.T) {
 	first := openReturns(t, "arm64", guest.Options{}, runtime.Options{})
 	second := openReturns(t, "arm64", guest.Options{}, runtime.Options{})
-	p := &runtime.Probe{Symbol: "tail"}
-	if err := errors.Join(first.Register(p), first.m.Close()); err != nil {
+	spec := runtime.Probe{Symbol: "tail"}
+	p := attach(t, first, spec)
+	if err := first.m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.Unregister(p); !errors.Is(err, machine.ErrClosed) {
+	if err := p.Close(); !errors.Is(err, machine.ErrClosed) {
 		t.Fatal(err)
 	}
-	if err := second.Register(p); err != nil {
-		t.Fatal(err)
-	}
+	p = attach(t, second, spec)
 	second.calls(t, 6, "tail", 2)
-	same(t, "hits", second.Hits(p), 1)
+	same(t, "hits", p.Hits(), 1)
 }
 
 // TestClosingInHandlers closes the machine in each kind of handler, also inside a call of
@@ -112,22 +109,22 @@ func TestClosingInHandlers(t *testing.T) {
 	closes := false
 	kinds := map[string]func(p *program, f closer) error{
 		"before": func(p *program, f closer) error {
-			return p.Register(&runtime.Probe{Addr: p.entryOf(t, "bottom"), PreHandler: func(c *runtime.Context) bool { f(c); return false }})
+			return try(p, runtime.Probe{Addr: p.entryOf(t, "bottom"), PreHandler: func(c *runtime.Context) bool { f(c); return false }})
 		},
 		"redirecting": func(p *program, f closer) error {
-			return p.Register(&runtime.Probe{Symbol: "bottom", Redirects: true, PreHandler: func(c *runtime.Context) bool { f(c); c.Regs.SetIP(1); return closes }})
+			return try(p, runtime.Probe{Symbol: "bottom", Redirects: true, PreHandler: func(c *runtime.Context) bool { f(c); c.Regs.SetIP(1); return closes }})
 		},
 		"after": func(p *program, f closer) error {
-			return p.Register(&runtime.Probe{Symbol: "bottom", PostHandler: func(c *runtime.Context) { f(c) }})
+			return try(p, runtime.Probe{Symbol: "bottom", PostHandler: func(c *runtime.Context) { f(c) }})
 		},
 		"return": func(p *program, f closer) error {
-			return p.RegisterReturn(&runtime.ReturnProbe{Symbol: "bottom", Handler: func(c *runtime.ReturnContext) { f(c.Context) }})
+			return try(p, runtime.ReturnProbe{Symbol: "bottom", Handler: func(c *runtime.ReturnContext) { f(c.Context) }})
 		},
 		"entry": func(p *program, f closer) error {
-			return p.RegisterReturn(&runtime.ReturnProbe{Symbol: "bottom", EntryHandler: func(c *runtime.ReturnContext) bool { f(c.Context); return false }})
+			return try(p, runtime.ReturnProbe{Symbol: "bottom", EntryHandler: func(c *runtime.ReturnContext) bool { f(c.Context); return false }})
 		},
 		"fault, in a call": func(p *program, f closer) error {
-			return p.Register(&runtime.Probe{Symbol: "bottom", PreHandler: func(c *runtime.Context) bool {
+			return try(p, runtime.Probe{Symbol: "bottom", PreHandler: func(c *runtime.Context) bool {
 				c.Call(machine.Function{Entry: 0x10})
 				return false
 			}, FaultHandler: func(c *runtime.Context, _ *runtime.Fault) bool { f(c); return false }})

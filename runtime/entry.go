@@ -72,7 +72,7 @@ func (r *Runtime) entryAt(im *Image, addr uint64) (site uint64, ok bool) {
 // placeEntry moves a probe of a function to its patchable entry, where it has
 // one. A mirror function has to find the function's own registers: it runs behind
 // the entry.
-func (r *Runtime) placeEntry(p *Probe, im *Image, addr uint64) (moved uint64, entry bool) {
+func (r *Runtime) placeEntry(p *probe, im *Image, addr uint64) (moved uint64, entry bool) {
 	site, ok := r.entryAt(im, addr)
 	if !ok {
 		return addr, false
@@ -90,7 +90,7 @@ func (r *Runtime) insideEntry(im *Image, addr uint64) bool {
 }
 
 // newEntry prepares a probe that is called.
-func (r *Runtime) newEntry(p *Probe, im *Image, addr uint64) (*site, error) {
+func (r *Runtime) newEntry(p *probe, im *Image, addr uint64) (*site, error) {
 	s := &site{addr: addr, image: im, entry: true, boosting: boostNever}
 	s.original = make([]byte, r.entrySize())
 	if err := r.m.Read(s.original, addr); err != nil {

@@ -4,7 +4,6 @@ package runtime_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -99,22 +98,20 @@ func TestEntryProbes(t *testing.T) {
 		var got []arrival
 		var second, behind int
 		for _, site := range sites {
-			first := &runtime.Probe{Addr: site, PreHandler: func(c *runtime.Context) bool {
+			first := attach(t, p, runtime.Probe{Addr: site, PreHandler: func(c *runtime.Context) bool {
 				a := arrival{site: c.Regs.IP(), sp: c.Regs.SP(), to: c.Regs.ReturnAddress()}
 				for i := range a.args {
 					a.args[i], _ = c.Regs.Arg(i)
 				}
 				got = append(got, a)
 				return false
-			}}
-			other := &runtime.Probe{
+			}})
+			attach(t, p, runtime.Probe{
 				Addr:        site,
 				PreHandler:  func(*runtime.Context) bool { second++; return false },
 				PostHandler: func(*runtime.Context) { behind++ },
-			}
-			if err := errors.Join(p.Register(first), p.Register(other)); err != nil {
-				t.Fatal(err)
-			}
+			})
+
 			if !first.Called() || first.Optimized() {
 				t.Errorf("%#x: called: %v, optimized: %v", site, first.Called(), first.Optimized())
 			}
@@ -132,8 +129,8 @@ func TestEntryProbes(t *testing.T) {
 		if err := p.List(&list); err != nil || strings.Count(list.String(), "[FTRACE]") != 2*len(sites) {
 			t.Errorf("%v, %s", err, list.String())
 		}
-		for _, probe := range p.Probes() {
-			if err := p.Unregister(probe); err != nil {
+		for _, probe := range p.Links() {
+			if err := probe.Close(); err != nil {
 				t.Error(err)
 			}
 		}
@@ -164,11 +161,11 @@ func TestEntryProbePlaces(t *testing.T) {
 				continue
 			}
 			found++
-			probe := &runtime.Probe{Addr: f.Addr}
-			if err := p.Register(probe); err != nil || probe.Address() != sites[i] {
+			probe, err := p.Attach(runtime.Probe{Addr: f.Addr})
+			if err != nil || probe.Address() != sites[i] {
 				t.Errorf("%s: %#x, %v, want %#x", f.Name, probe.Address(), err, sites[i])
 			}
-			if err := p.Register(&runtime.Probe{Addr: sites[i] + 1}); err == nil {
+			if err := try(p, runtime.Probe{Addr: sites[i] + 1}); err == nil {
 				t.Errorf("%s: a probe inside the site", f.Name)
 			}
 		}
@@ -203,17 +200,17 @@ func countReturns(t *testing.T, isa, path string, opt runtime.Options) (calls, r
 		t.Fatal(err)
 	}
 	for _, site := range sites {
-		rp := &runtime.ReturnProbe{
+		rp := runtime.ReturnProbe{
 			Addr:         p.functionAt(t, site),
 			EntryHandler: func(*runtime.ReturnContext) bool { calls++; return false },
 			Handler:      func(*runtime.ReturnContext) { returns++ },
 			MaxActive:    100,
 		}
-		if err := p.RegisterReturn(rp); err != nil {
+		if err := try(p, rp); err != nil {
 			t.Errorf("%#x: %v", site, err)
 		}
 	}
-	called = !slices.ContainsFunc(p.Probes(), func(p *runtime.Probe) bool { return !p.Called() })
+	called = !slices.ContainsFunc(p.Links(), func(p *runtime.Link) bool { return !p.Called() })
 	p.callAll(t, 1)
 	return calls, returns, called
 }
@@ -248,20 +245,20 @@ func TestEntryProbesChange(t *testing.T) {
 			before := p.siteTexts(t, sites)
 			for _, site := range sites {
 				for range 2 {
-					probe := &runtime.Probe{Addr: site, Disabled: e.random.IntN(2) == 0}
-					if err := p.Register(probe); err != nil {
+					probe := hold(runtime.Probe{Addr: site, Disabled: e.random.IntN(2) == 0})
+					if err := probe.attach(p); err != nil {
 						t.Fatal(err)
 					}
-					e.loose = append(e.loose, &watched{Probe: probe})
+					e.loose = append(e.loose, &watched{held: probe})
 				}
 			}
 			e.run(t)
 			var hits uint64
 			for _, w := range e.loose {
-				hits += p.Hits(w.Probe)
+				hits += w.Hits()
 			}
-			for _, probe := range p.Probes() {
-				if err := p.Unregister(probe); err != nil {
+			for _, probe := range p.Links() {
+				if err := probe.Close(); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -291,22 +288,22 @@ func TestEntryProbesMiss(t *testing.T) {
 	eachEntryProgram(t, func(t *testing.T, isa, path string) {
 		p := openFile(t, isa, path, guest.Options{}, runtime.Options{EntryProbes: true})
 		number, length := p.function(t, "number"), p.function(t, "length")
-		inner := &runtime.Probe{Addr: length.Entry}
-		outer := &runtime.Probe{Addr: number.Entry, PreHandler: func(c *runtime.Context) bool {
+		inner := attach(t, p, runtime.Probe{Addr: length.Entry})
+		outer := attach(t, p, runtime.Probe{Addr: number.Entry, PreHandler: func(c *runtime.Context) bool {
 			n, err := c.Call(length, bufferAddr)
 			same(t, "the error of a call", err, nil)
 			same(t, "the result of a call", n, 5)
 			return false
-		}}
-		if err := errors.Join(p.Register(inner), p.Register(outer), p.m.Write(bufferAddr, []byte("12345\x00"))); err != nil {
+		}})
+		if err := p.m.Write(bufferAddr, []byte("12345\x00")); err != nil {
 			t.Fatal(err)
 		}
 		same(t, "called", inner.Called() && outer.Called(), true)
 		for n := range uint64(3) {
 			p.calls(t, 12345, "number", bufferAddr)
-			same(t, "hits", p.Hits(outer), n+1)
+			same(t, "hits", outer.Hits(), n+1)
 			same(t, "missed", inner.Nmissed(), n+1)
-			same(t, "hits inside", p.Hits(inner), 0)
+			same(t, "hits inside", inner.Hits(), 0)
 		}
 	})
 }
@@ -315,28 +312,26 @@ func TestEntryProbesMiss(t *testing.T) {
 func TestEntryRedirect(t *testing.T) {
 	eachEntryProgram(t, func(t *testing.T, isa, path string) {
 		p := openFile(t, isa, path, guest.Options{}, runtime.Options{EntryProbes: true})
-		probe := &runtime.Probe{Symbol: "number", Redirects: true}
+		probeSpec := runtime.Probe{Symbol: "number", Redirects: true}
 		f, err := p.p.Function("length")
 		if err != nil {
 			t.Fatal(err)
 		}
-		probe.PreHandler = func(c *runtime.Context) bool { c.Regs.SetIP(f.Entry); return true }
+		probeSpec.PreHandler = func(c *runtime.Context) bool { c.Regs.SetIP(f.Entry); return true }
 		if isa == "ppc64le" {
-			probe.Symbol = ""
+			probeSpec.Symbol = ""
 			g, err := p.p.Function("number")
 			if err != nil {
 				t.Fatal(err)
 			}
-			probe.Addr = g.Entry // calls go to the global entry
-			probe.PreHandler = func(c *runtime.Context) bool {
+			probeSpec.Addr = g.Entry // calls go to the global entry
+			probeSpec.PreHandler = func(c *runtime.Context) bool {
 				c.Regs.Set("r12", f.Entry)
 				c.Regs.SetIP(f.Entry)
 				return true
 			}
 		}
-		if err := p.Register(probe); err != nil {
-			t.Fatal(err)
-		}
+		probe := attach(t, p, probeSpec)
 		if err := p.m.Write(bufferAddr, append([]byte("12345"), 0)); err != nil {
 			t.Fatal(err)
 		}
@@ -347,7 +342,7 @@ func TestEntryRedirect(t *testing.T) {
 		if got, err := p.Call(t.Context(), 0, g, bufferAddr); err != nil || got != 5 {
 			t.Errorf("%d, %v; want the length", got, err)
 		}
-		if err := p.Disable(probe); err != nil {
+		if err := probe.Disable(); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := p.Call(t.Context(), 0, g, bufferAddr); err != nil || got != 12345 {

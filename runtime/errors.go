@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -15,14 +16,11 @@ var (
 		Remedy: "set Symbol, or Addr"}
 	ruleSymbol = classify.Rule{ID: "runtime/symbol", Errno: classify.ENOENT,
 		Reason: "no image has a symbol of that name"}
-	ruleRegistered = classify.Rule{ID: "runtime/registered", Errno: classify.EINVAL,
-		Reason: "the probe is registered already",
-		Remedy: "register another Probe for the same place"}
 	ruleUnregistered = classify.Rule{ID: "runtime/not-registered", Errno: classify.EINVAL,
-		Reason: "the probe is not registered"}
+		Reason: "the probe is not attached: it has been closed"}
 	ruleGone = classify.Rule{ID: "runtime/gone", Errno: classify.EINVAL,
 		Reason: "the text that the probe was in has been unloaded",
-		Remedy: "unregister it"}
+		Remedy: "close it"}
 	ruleNotText = classify.Rule{ID: "runtime/not-text", Errno: classify.EINVAL,
 		Reason: "the address is in no image's text"}
 	ruleBlacklist = classify.Rule{ID: "runtime/blacklist", Errno: classify.EINVAL,
@@ -31,11 +29,6 @@ var (
 		Reason: "the address is in a slot, a detour buffer or another part of the probe runtime"}
 	ruleClosed = classify.Rule{ID: "runtime/closed", Errno: classify.ENODEV,
 		Reason: "the machine has been closed"}
-	ruleNil = classify.Rule{ID: "runtime/nil", Errno: classify.EINVAL,
-		Reason: "there is no probe: the pointer is nil"}
-	ruleOther = classify.Rule{ID: "runtime/other-runtime", Errno: classify.EINVAL,
-		Reason: "the probe is registered with another runtime",
-		Remedy: "use the one that it was registered with"}
 	ruleNoRoom = classify.Rule{ID: "runtime/no-room", Errno: classify.ENOMEM,
 		Reason: "there is no room for an instruction slot in reach of the text"}
 	ruleNoExecution = classify.Rule{ID: "runtime/no-execution", Errno: classify.EOPNOTSUPP,
@@ -77,20 +70,24 @@ func (e *RegisterError) Unwrap() []error {
 	return []error{e.Errno, e.Err}
 }
 
+// placed is what an error names by its place.
+type placed interface{ place() string }
+
 // refuse returns the error that rule forbids p.
-func refuse(p *Probe, addr uint64, rule *classify.Rule, cause error) error {
-	errno := rule.Errno
-	if errno == 0 {
-		errno = classify.EINVAL
-	}
-	return &RegisterError{Place: p.place(), Addr: addr, Errno: errno, Rule: rule, Err: cause}
+func refuse(p placed, addr uint64, rule *classify.Rule, cause error) error {
+	return &RegisterError{Place: p.place(), Addr: addr, Errno: cmp.Or(rule.Errno, classify.EINVAL), Rule: rule, Err: cause}
 }
 
+// nowhere is the place of no probe.
+const nowhere = somewhere("a probe")
+
+type somewhere string
+
+func (s somewhere) place() string { return string(s) }
+
 // place names where a probe is, as it was given.
-func (p *Probe) place() string {
+func (p Probe) place() string {
 	switch {
-	case p == nil:
-		return "a probe"
 	case p.Symbol != "" && p.Offset != 0:
 		return fmt.Sprintf("%s+%#x", p.Symbol, p.Offset)
 	case p.Symbol != "":

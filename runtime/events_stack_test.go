@@ -21,7 +21,7 @@ var stackWays = []struct {
 	function string // whose event is the only place of a probe; "plain" where it is empty
 	result   uint64
 	opt      runtime.Options
-	probe    func() *runtime.Probe
+	probe    func() *held
 	returns  bool // a return probe instead
 	// shown says that the host sees where the stack goes in the middle of the code: there is no
 	// way back from it.
@@ -30,8 +30,8 @@ var stackWays = []struct {
 	{name: "optimized", result: plainResult},
 	{name: "optimized in a kernel", result: plainResult, opt: runtime.Options{Kernel: true}},
 	{name: "counted in a kernel", result: plainResult, opt: runtime.Options{Kernel: true},
-		probe: func() *runtime.Probe { return &runtime.Probe{Counter: true} }},
-	{name: "counted", result: plainResult, probe: func() *runtime.Probe { return &runtime.Probe{Counter: true} }},
+		probe: func() *held { return hold(runtime.Probe{Counter: true}) }},
+	{name: "counted", result: plainResult, probe: func() *held { return hold(runtime.Probe{Counter: true}) }},
 	{name: "returning", result: plainResult, returns: true},
 	{name: "entered", function: "entered", result: 7 + 5, shown: true, opt: runtime.Options{EntryProbes: true}},
 }
@@ -102,21 +102,21 @@ func eachStackWay(t *testing.T, amid bool, f func(t *testing.T, h *eventHost, ch
 				if err := h.m.Map(belowStack, guest.PageSize, machine.PermRead|machine.PermWrite); err != nil {
 					t.Fatal(err)
 				}
-				var probes []*runtime.Probe
-				var ret *runtime.ReturnProbe
+				var probes []*held
+				var ret *runtime.Link
 				if way.returns {
-					ret = h.returnProbe(t, &runtime.ReturnProbe{Symbol: one.function, Handler: func(*runtime.ReturnContext) {}})
+					ret = h.returnProbe(t, runtime.ReturnProbe{Symbol: one.function, Handler: func(*runtime.ReturnContext) {}})
 				}
 				for addr := range h.text {
 					if way.returns || way.function != "" && addr != h.event(t) {
 						continue
 					}
-					p := &runtime.Probe{}
+					p := hold(runtime.Probe{})
 					if way.probe != nil {
 						p = way.probe()
 					}
 					p.Addr = addr
-					if err := errors.Join(h.Register(p), h.Settle()); err != nil {
+					if err := errors.Join(p.attach(h), h.Settle()); err != nil {
 						t.Fatal(err)
 					}
 					probes = append(probes, p)
@@ -136,12 +136,12 @@ func eachStackWay(t *testing.T, amid bool, f func(t *testing.T, h *eventHost, ch
 					}
 				})
 				for _, p := range probes {
-					if n := h.Hits(p); n != calls || p.Nmissed() != 0 {
+					if n := p.Hits(); n != calls || p.Nmissed() != 0 {
 						t.Errorf("%#x: %d hits and %d missed in %d calls", p.Addr, n, p.Nmissed(), calls)
 					}
 				}
-				if ret != nil && ret.Returns() != calls {
-					t.Errorf("%d returns of %d calls", ret.Returns(), calls)
+				if ret != nil && ret.Hits() != calls {
+					t.Errorf("%d returns of %d calls", ret.Hits(), calls)
 				}
 				t.Logf("%d calls", calls)
 			})

@@ -367,11 +367,11 @@ func differences(file *machine.File, got, want machine.State) string {
 type eventWay struct {
 	name  string
 	opt   runtime.Options
-	probe func() *runtime.Probe
+	probe func() *held
 	suits func(isa string) bool
 }
 
-func postProbe() *runtime.Probe { return &runtime.Probe{PostHandler: func(*runtime.Context) {}} }
+func postProbe() *held { return hold(runtime.Probe{PostHandler: func(*runtime.Context) {}}) }
 
 var eventWays = []eventWay{
 	{name: "stepped", opt: runtime.Options{NoBoost: true, NoOptimize: true}},
@@ -381,7 +381,7 @@ var eventWays = []eventWay{
 	{name: "boosted", opt: runtime.Options{NoOptimize: true}},
 	{name: "boosted or trapped", opt: runtime.Options{Stepping: runtime.StepTrap, NoOptimize: true}, suits: steps},
 	{name: "optimized", opt: runtime.Options{}},
-	{name: "counted", opt: runtime.Options{}, probe: func() *runtime.Probe { return &runtime.Probe{Counter: true} }},
+	{name: "counted", opt: runtime.Options{}, probe: func() *held { return hold(runtime.Probe{Counter: true}) }},
 	{name: "uprobe", opt: runtime.Options{Uprobes: true}},
 	{name: "uprobe, trapped", opt: runtime.Options{Uprobes: true, Stepping: runtime.StepTrap}, suits: steps},
 }
@@ -499,14 +499,14 @@ const eventRounds = 3
 func (h *eventHost) probed(t *testing.T, way *eventWay, at func(addr, event uint64, inst *decode.Inst) bool, check func(round int, result uint64)) {
 	t.Helper()
 	event := h.event(t)
-	probes := map[uint64]*runtime.Probe{}
+	probes := map[uint64]*held{}
 	calls := map[uint64]int{}
 	behind := map[uint64]int{}
 	for addr, inst := range h.text {
 		if !at(addr, event, &inst) {
 			continue
 		}
-		p := &runtime.Probe{}
+		p := hold(runtime.Probe{})
 		if way.probe != nil {
 			p = way.probe()
 		}
@@ -517,7 +517,7 @@ func (h *eventHost) probed(t *testing.T, way *eventWay, at func(addr, event uint
 		if p.PostHandler != nil {
 			p.PostHandler = func(*runtime.Context) { behind[addr]++ }
 		}
-		err := h.Register(p)
+		err := p.attach(h)
 		var refused *runtime.RegisterError
 		if errors.As(err, &refused) {
 			if rule := h.one.refused[h.isa.Name()]; addr == event && refused.Rule.ID != rule && !way.opt.Uprobes {
@@ -542,7 +542,7 @@ func (h *eventHost) probed(t *testing.T, way *eventWay, at func(addr, event uint
 	}
 	for _, addr := range slices.Sorted(maps.Keys(probes)) {
 		p := probes[addr]
-		if n := h.Hits(p); n != eventRounds || p.Nmissed() != 0 {
+		if n := p.Hits(); n != eventRounds || p.Nmissed() != 0 {
 			t.Errorf("%#x: %d hits and %d missed in %d calls", addr, n, p.Nmissed(), eventRounds)
 		}
 		if !p.Counter && calls[addr] != eventRounds {

@@ -82,7 +82,7 @@ func (h *eventHost) watched(t *testing.T) *[]string {
 	}
 	kind := machine.WatchAccess
 	for _, addr := range []uint64{eventStack, eventStack - 8, data + 8} {
-		err := h.RegisterWatch(&runtime.WatchProbe{Addr: addr, Len: 8, Kind: kind, Handler: handler})
+		err := try(h, runtime.WatchProbe{Addr: addr, Len: 8, Kind: kind, Handler: handler})
 		var refused *runtime.RegisterError
 		if err != nil && !errors.As(err, &refused) {
 			t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 type interruption struct {
 	name string
 	// do does it; neighbour is the instruction behind the probed one.
-	do, undo func(d *drill, p *runtime.Probe, neighbour uint64) error
+	do, undo func(d *drill, p *held, neighbour uint64) error
 	inside   bool // only where the neighbour is in the region
 	ends     bool // the probe is not hit any more
 	later    bool // the optimizer does it, at its own pace
@@ -27,7 +27,7 @@ var interruptions = []interruption{
 	{name: "another probe", do: second(false, nil), undo: noSecond},
 	{
 		name: "the switch of optimization", later: true,
-		do: func(d *drill, _ *runtime.Probe, _ uint64) error {
+		do: func(d *drill, _ *held, _ uint64) error {
 			d.SetOptimization(false)
 			d.SetOptimization(true)
 			return nil
@@ -35,33 +35,33 @@ var interruptions = []interruption{
 	},
 	{
 		name: "disabled", ends: true,
-		do:   func(d *drill, p *runtime.Probe, _ uint64) error { return d.Disable(p) },
-		undo: func(d *drill, p *runtime.Probe, _ uint64) error { return d.Enable(p) },
+		do:   func(d *drill, p *held, _ uint64) error { return p.Disable() },
+		undo: func(d *drill, p *held, _ uint64) error { return p.Enable() },
 	},
 	{
 		name: "unregistered", ends: true,
-		do:   func(d *drill, p *runtime.Probe, _ uint64) error { return d.Unregister(p) },
-		undo: func(d *drill, p *runtime.Probe, _ uint64) error { return d.Register(p) },
+		do:   func(d *drill, p *held, _ uint64) error { return p.Close() },
+		undo: func(d *drill, p *held, _ uint64) error { return p.attach(d) },
 	},
 	{
 		name: "the switch of all probes", ends: true,
-		do:   func(d *drill, _ *runtime.Probe, _ uint64) error { return d.SetArmed(false) },
-		undo: func(d *drill, _ *runtime.Probe, _ uint64) error { return d.SetArmed(true) },
+		do:   func(d *drill, _ *held, _ uint64) error { return d.SetArmed(false) },
+		undo: func(d *drill, _ *held, _ uint64) error { return d.SetArmed(true) },
 	},
 }
 
 // second registers another probe, at the neighbour or at the same address.
-func second(neighbour bool, post func(*runtime.Context)) func(*drill, *runtime.Probe, uint64) error {
-	return func(d *drill, p *runtime.Probe, next uint64) error {
-		d.second = &runtime.Probe{Addr: p.Addr, PostHandler: post}
+func second(neighbour bool, post func(*runtime.Context)) func(*drill, *held, uint64) error {
+	return func(d *drill, p *held, next uint64) error {
+		d.second = hold(runtime.Probe{Addr: p.Addr, PostHandler: post})
 		if neighbour {
 			d.second.Addr = next
 		}
-		return d.Register(d.second)
+		return d.second.attach(d)
 	}
 }
 
-func noSecond(d *drill, _ *runtime.Probe, _ uint64) error { return d.Unregister(d.second) }
+func noSecond(d *drill, _ *held, _ uint64) error { return d.second.Close() }
 
 // TestEveryInterruption changes something about a probe in every state of every
 // plan, while a second CPU stands at any instruction boundary.
@@ -76,7 +76,7 @@ func TestEveryInterruption(t *testing.T) {
 		}
 		var count states
 		d.original = d.text(t, d.lowest(), longestText)
-		err := d.each(t, func(p *runtime.Probe) error {
+		err := d.each(t, func(p *held) error {
 			count.sites++
 			in := insts[p.Addr]
 			next := p.Addr + uint64(in.size)
@@ -108,7 +108,7 @@ const longestText = 1024
 func (d *drill) lowest() uint64 { return d.sites()[0] }
 
 // interrupt tries one interruption in all states at all boundaries.
-func (d *drill) interrupt(t *testing.T, c *interruption, p *runtime.Probe, next uint64, count *states) error {
+func (d *drill) interrupt(t *testing.T, c *interruption, p *held, next uint64, count *states) error {
 	for _, s := range switched {
 		last := d.length(t, s.optimize)
 		for passes := range last + 1 {
@@ -123,11 +123,11 @@ func (d *drill) interrupt(t *testing.T, c *interruption, p *runtime.Probe, next 
 	return nil
 }
 
-func (d *drill) interruptAt(t *testing.T, c *interruption, p *runtime.Probe, next uint64, optimize bool, passes int, i *int, count *states) (more bool, err error) {
+func (d *drill) interruptAt(t *testing.T, c *interruption, p *held, next uint64, optimize bool, passes int, i *int, count *states) (more bool, err error) {
 	if err := d.ready(optimize); err != nil {
 		return false, err
 	}
-	before := d.Hits(p)
+	before := p.Hits()
 	d.start(t)
 	if err := d.passes(passes); err != nil {
 		return false, err
@@ -135,7 +135,7 @@ func (d *drill) interruptAt(t *testing.T, c *interruption, p *runtime.Probe, nex
 	if more, err = d.walk(i); err != nil {
 		return more, err
 	}
-	then := d.Hits(p)
+	then := p.Hits()
 	if err := c.do(d, p, next); err != nil {
 		return more, err
 	}
@@ -145,7 +145,7 @@ func (d *drill) interruptAt(t *testing.T, c *interruption, p *runtime.Probe, nex
 	if err := errors.Join(d.Settle(), d.finish()); err != nil {
 		return more, err
 	}
-	hits, want := d.Hits(p), before+d.times(p.Addr)
+	hits, want := p.Hits(), before+d.times(p.Addr)
 	if c.ends {
 		want = then
 	}
@@ -160,7 +160,7 @@ func (d *drill) interruptAt(t *testing.T, c *interruption, p *runtime.Probe, nex
 }
 
 // textIs checks that an interruption left a breakpoint, or the original.
-func (d *drill) textIs(t *testing.T, c *interruption, p *runtime.Probe) error {
+func (d *drill) textIs(t *testing.T, c *interruption, p *held) error {
 	if c.later {
 		return nil
 	}

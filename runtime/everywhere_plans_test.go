@@ -35,9 +35,9 @@ type drill struct {
 	sp    uint64
 	check func(uint64) error
 
-	second   *runtime.Probe // beside the one that is tried
-	original []byte         // the text without probes
-	skip     int            // how many boundaries to go on at a time
+	second   *held  // beside the one that is tried
+	original []byte // the text without probes
+	skip     int    // how many boundaries to go on at a time
 }
 
 // longest is how many instructions a drill executes at most, by how its program
@@ -208,11 +208,11 @@ func (d *drill) length(t *testing.T, optimize bool) (passes int) {
 
 // each calls f with every site of the drill that may become a jump, and a probe
 // there.
-func (d *drill) each(t *testing.T, f func(p *runtime.Probe) error) error {
+func (d *drill) each(t *testing.T, f func(p *held) error) error {
 	t.Helper()
 	for _, addr := range d.sites() {
-		p := &runtime.Probe{Addr: addr}
-		if d.Register(p) != nil {
+		p := hold(runtime.Probe{Addr: addr})
+		if p.attach(d) != nil {
 			continue
 		}
 		if err := errors.Join(d.ready(true), d.Settle()); err != nil {
@@ -222,7 +222,7 @@ func (d *drill) each(t *testing.T, f func(p *runtime.Probe) error) error {
 		if p.Optimized() {
 			err = f(p)
 		}
-		if err = errors.Join(err, d.Unregister(p), d.Settle()); err != nil {
+		if err = errors.Join(err, p.Close(), d.Settle()); err != nil {
 			return fmt.Errorf("%#x: %w", addr, err)
 		}
 	}
@@ -233,7 +233,7 @@ func (d *drill) each(t *testing.T, f func(p *runtime.Probe) error) error {
 // state, has the other CPU come to every instruction boundary, goes on to every
 // later state, and lets the CPU finish.
 func (d *drill) every(t *testing.T, count *states) error {
-	return d.each(t, func(p *runtime.Probe) error {
+	return d.each(t, func(p *held) error {
 		count.sites++
 		for _, s := range switched {
 			last := d.length(t, s.optimize)
@@ -250,12 +250,12 @@ func (d *drill) every(t *testing.T, count *states) error {
 }
 
 // boundaries tries every instruction boundary.
-func (d *drill) boundaries(t *testing.T, p *runtime.Probe, optimize bool, from, to int, count *states) error {
+func (d *drill) boundaries(t *testing.T, p *held, optimize bool, from, to int, count *states) error {
 	for i, more := 0, true; more; i++ {
 		if err := d.ready(optimize); err != nil {
 			return err
 		}
-		before := d.Hits(p)
+		before := p.Hits()
 		d.start(t)
 		if err := d.passes(from); err != nil {
 			return err
@@ -264,11 +264,11 @@ func (d *drill) boundaries(t *testing.T, p *runtime.Probe, optimize bool, from, 
 		if more, err = d.walk(&i); err != nil {
 			return fmt.Errorf("to boundary %d: %w", i, err)
 		}
-		then := d.Hits(p)
+		then := p.Hits()
 		if err := errors.Join(d.passes(to-from), d.finish()); err != nil {
 			return fmt.Errorf("boundary %d: %w", i, err)
 		}
-		hits := d.Hits(p)
+		hits := p.Hits()
 		if want := d.times(p.Addr); hits-before != want || p.Nmissed() != 0 {
 			return fmt.Errorf("boundary %d: %d hits and %d missed, want %d", i, hits-before, p.Nmissed(), want)
 		}
@@ -350,12 +350,12 @@ func TestEveryArming(t *testing.T) {
 	eachDrill(t, func(t *testing.T, d *drill) {
 		var arm, disarm states
 		for _, addr := range d.sites() {
-			p := &runtime.Probe{Addr: addr}
+			p := hold(runtime.Probe{Addr: addr})
 			original := d.text(t, addr, 16)
-			if d.Register(p) != nil {
+			if p.attach(d) != nil {
 				continue
 			}
-			if err := d.Unregister(p); err != nil {
+			if err := p.Close(); err != nil {
 				t.Fatal(err)
 			}
 			arm.sites++
@@ -381,13 +381,13 @@ func TestEveryArming(t *testing.T) {
 }
 
 // arm registers the probe when the CPU has done i instructions.
-func (d *drill) arm(t *testing.T, p *runtime.Probe, i int, count *states) error {
+func (d *drill) arm(t *testing.T, p *held, i int, count *states) error {
 	d.start(t)
 	if _, err := d.step(i); err != nil {
 		return err
 	}
-	before := d.Hits(p)
-	if err := d.Register(p); err != nil {
+	before := p.Hits()
+	if err := p.attach(d); err != nil {
 		return err
 	}
 	want := uint64(0)
@@ -397,29 +397,29 @@ func (d *drill) arm(t *testing.T, p *runtime.Probe, i int, count *states) error 
 		}
 	}
 	err := d.finish()
-	hits := d.Hits(p)
+	hits := p.Hits()
 	if err == nil && hits-before != want {
 		err = fmt.Errorf("%d hits, want %d", hits-before, want)
 	}
 	count.count(before, hits)
-	return errors.Join(err, d.Unregister(p), d.Settle())
+	return errors.Join(err, p.Close(), d.Settle())
 }
 
 // disarm unregisters it then.
-func (d *drill) disarm(t *testing.T, p *runtime.Probe, i int, count *states) (more bool, err error) {
-	if err := d.Register(p); err != nil {
+func (d *drill) disarm(t *testing.T, p *held, i int, count *states) (more bool, err error) {
+	if err := p.attach(d); err != nil {
 		return false, err
 	}
 	d.start(t)
 	if more, err = d.step(i); err != nil {
 		return more, err
 	}
-	before := d.Hits(p)
-	if err := errors.Join(d.Unregister(p), d.finish()); err != nil {
+	before := p.Hits()
+	if err := errors.Join(p.Close(), d.finish()); err != nil {
 		return more, err
 	}
 	count.states++
-	if hits := d.Hits(p); hits != before {
+	if hits := p.Hits(); hits != before {
 		return more, fmt.Errorf("%d hits after it was unregistered", hits-before)
 	}
 	return more, d.Settle()

@@ -29,7 +29,7 @@ type mode struct {
 	name string
 	opt  runtime.Options
 	// probes returns what is put on an instruction.
-	probes func(r *rand.Rand) []*runtime.Probe
+	probes func(r *rand.Rand) []*held
 	// apart leaves out instructions that a jump in front of them covers.
 	apart bool
 	// settled has the optimizer finish before the program starts.
@@ -40,10 +40,10 @@ type mode struct {
 	suits func(isa string) bool
 }
 
-func one(*rand.Rand) []*runtime.Probe { return []*runtime.Probe{{}} }
+func one(*rand.Rand) []*held { return []*held{hold(runtime.Probe{})} }
 
-func counted(*rand.Rand) []*runtime.Probe {
-	return []*runtime.Probe{{Counter: true}}
+func counted(*rand.Rand) []*held {
+	return []*held{hold(runtime.Probe{Counter: true})}
 }
 
 func steps(isa string) bool { return isa != "arm64" }
@@ -64,10 +64,10 @@ var modes = []mode{
 }
 
 // mixture returns up to three probes of any kind.
-func mixture(r *rand.Rand) []*runtime.Probe {
-	probes := make([]*runtime.Probe, []int{0, 1, 1, 1, 1, 1, 2, 3}[r.IntN(8)])
+func mixture(r *rand.Rand) []*held {
+	probes := make([]*held, []int{0, 1, 1, 1, 1, 1, 2, 3}[r.IntN(8)])
 	for i := range probes {
-		p := &runtime.Probe{}
+		p := hold(runtime.Probe{})
 		switch r.IntN(12) {
 		case 0:
 			p.PostHandler = func(*runtime.Context) {}
@@ -152,7 +152,7 @@ type everywhere struct {
 
 // watched is a probe, and how often its handlers were called.
 type watched struct {
-	*runtime.Probe
+	*held
 	pre, post *uint64
 }
 
@@ -215,9 +215,9 @@ func instsIn(t testing.TB, path string) (insts []judged) {
 }
 
 // register reports whether the instruction may be probed.
-func (e *everywhere) register(t *testing.T, p *runtime.Probe) bool {
+func (e *everywhere) register(t *testing.T, p *held) bool {
 	t.Helper()
-	w := &watched{Probe: p}
+	w := &watched{held: p}
 	if pre := p.PreHandler; pre != nil || e.random.IntN(4) == 0 && !p.Counter {
 		w.pre = new(uint64)
 		p.PreHandler = func(c *runtime.Context) bool { *w.pre++; return pre != nil && pre(c) }
@@ -234,7 +234,7 @@ func (e *everywhere) register(t *testing.T, p *runtime.Probe) bool {
 			return pre(c)
 		}
 	}
-	err := e.Register(p)
+	err := p.attach(e)
 	var refused *runtime.RegisterError
 	if errors.As(err, &refused) {
 		return false
@@ -349,13 +349,13 @@ func (e *everywhere) change(t *testing.T) {
 		registered := w.Address() != 0
 		switch n := e.random.IntN(4); {
 		case !registered:
-			err = errors.Join(err, e.Register(w.Probe))
+			err = errors.Join(err, w.attach(e))
 		case n < 2:
-			err = errors.Join(err, e.Unregister(w.Probe))
+			err = errors.Join(err, w.Close())
 		case w.Enabled():
-			err = errors.Join(err, e.Disable(w.Probe))
+			err = errors.Join(err, w.Disable())
 		default:
-			err = errors.Join(err, e.Enable(w.Probe))
+			err = errors.Join(err, w.Enable())
 		}
 	}
 	switch e.random.IntN(100) {
@@ -377,7 +377,7 @@ func (e *everywhere) change(t *testing.T) {
 func (e *everywhere) compare(t *testing.T, want execution) (hits uint64) {
 	t.Helper()
 	for _, w := range e.fixed {
-		n := e.Hits(w.Probe)
+		n := w.Hits()
 		hits += n
 		if want.undetermined[w.Addr] {
 			continue

@@ -40,13 +40,14 @@ func ExampleOptions_entryProbes() {
 	check(err)
 	_, err = r.Load("program", img)
 	check(err)
-	probe := &runtime.Probe{Symbol: "days", PreHandler: func(c *runtime.Context) bool {
+	spec := runtime.Probe{Symbol: "days", PreHandler: func(c *runtime.Context) bool {
 		year, _ := c.Regs.Arg(0)
 		month, _ := c.Regs.Arg(1)
 		fmt.Println("days of", year, month)
 		return false
 	}}
-	check(r.Register(probe))
+	probe, err := r.Attach(spec)
+	check(err)
 	days, err := program.Function("days")
 	check(err)
 	n, err := r.Call(context.Background(), 0, days, 2024, 2)
@@ -59,7 +60,7 @@ func ExampleOptions_entryProbes() {
 
 // A variable of an amd64 program is watched: the handler runs behind every
 // write.
-func ExampleRuntime_RegisterWatch() {
+func ExampleWatchProbe() {
 	const bias = 0x5555_5555_0000
 	m, program, img := exampleMachine("amd64", "../testdata/guest/pie/amd64", bias)
 	defer m.Close()
@@ -70,19 +71,20 @@ func ExampleRuntime_RegisterWatch() {
 	check(err)
 	calls, _, err := program.Symbol("calls")
 	check(err)
-	watch := &runtime.WatchProbe{Addr: calls, Len: 8, Kind: machine.WatchWrite}
-	watch.Handler = func(c *runtime.WatchContext) {
+	spec := runtime.WatchProbe{Addr: calls, Len: 8, Kind: machine.WatchWrite}
+	spec.Handler = func(c *runtime.WatchContext) {
 		name, base := img.Symbolize(c.Regs.IP() - bias)
 		fmt.Printf("%d becomes %d, seen at %s+%#x\n", c.Old, c.New, name, c.Regs.IP()-bias-base)
 	}
-	check(r.RegisterWatch(watch))
+	watch, err := r.Attach(spec)
+	check(err)
 	count, err := program.Function("count_call")
 	check(err)
 	for _, by := range []uint64{1, 20} {
 		_, err := r.Call(context.Background(), 0, count, by)
 		check(err)
 	}
-	check(r.UnregisterWatch(watch))
+	check(watch.Close())
 	// Output:
 	// 1000 becomes 1001, seen at count_call+0x15
 	// 1001 becomes 1021, seen at count_call+0x15
@@ -114,16 +116,17 @@ func ExampleUprobes() {
 		check(err)
 		fmt.Println(n)
 	}
-	probe := &runtime.Uprobe{File: file, Symbol: "count_call"}
-	probe.Handler = func(c *runtime.UprobeContext) bool {
+	spec := runtime.Uprobe{File: file, Symbol: "count_call"}
+	spec.Handler = func(c *runtime.UprobeContext) bool {
 		by, _ := c.Regs.Arg(0)
 		fmt.Printf("count_call(%d) at %#x\n", by, c.Regs.IP())
 		return false
 	}
-	check(system.Register(probe))
+	probe, err := system.Attach(spec)
+	check(err)
 	run(0x10_0000, 5)
 	run(0x7000_0000_0000, 6)
-	check(system.Unregister(probe))
+	check(probe.Close())
 	fmt.Println(probe.Hits(), "hits")
 	// Output:
 	// count_call(5) at 0x100548

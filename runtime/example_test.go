@@ -40,7 +40,7 @@ func Example() {
 	_, err = r.Load("program", img)
 	check(err)
 
-	probe := &runtime.Probe{Symbol: "length", PreHandler: func(c *runtime.Context) bool {
+	spec := runtime.Probe{Symbol: "length", PreHandler: func(c *runtime.Context) bool {
 		start, _ := c.Regs.Arg(0)
 		word := make([]byte, 7)
 		if err := c.Read(word, start); err != nil {
@@ -49,7 +49,8 @@ func Example() {
 		fmt.Printf("length(%q…)\n", word)
 		return false
 	}}
-	check(r.Register(probe))
+	probe, err := r.Attach(spec)
+	check(err)
 	length, err := program.Function("length")
 	check(err)
 	for range 2 {
@@ -58,8 +59,8 @@ func Example() {
 		fmt.Println(n, "optimized:", probe.Optimized())
 		check(r.Settle())
 	}
-	check(r.Unregister(probe))
-	fmt.Println(r.Hits(probe), "hits")
+	check(probe.Close())
+	fmt.Println(probe.Hits(), "hits")
 	// Output:
 	// length("execute"…)
 	// 19 optimized: false
@@ -84,7 +85,7 @@ func ExampleReturnProbe() {
 	check(err)
 	_, err = r.Load("program", img)
 	check(err)
-	probe := &runtime.ReturnProbe{
+	spec := runtime.ReturnProbe{
 		Symbol: "descend", DataSize: 1, MaxActive: 3,
 		EntryHandler: func(c *runtime.ReturnContext) (skip bool) {
 			n, _ := c.Regs.Arg(0)
@@ -95,13 +96,14 @@ func ExampleReturnProbe() {
 			fmt.Printf("descend(%d) returned %d\n", c.Data[0], c.Regs.ReturnValue())
 		},
 	}
-	check(r.RegisterReturn(probe))
+	probe, err := r.Attach(spec)
+	check(err)
 	descend, err := program.Function("descend")
 	check(err)
 	n, err := r.Call(context.Background(), 0, descend, 4)
 	check(err)
 	fmt.Println(n, "missed:", probe.Nmissed())
-	check(r.UnregisterReturn(probe))
+	check(probe.Close())
 	// Output:
 	// descend(2) returned 9
 	// descend(3) returned 10
@@ -121,8 +123,9 @@ func ExampleJprobe() {
 	check(err)
 	mirror, err := program.Function("mirror_many")
 	check(err)
-	probe := &runtime.Jprobe{Symbol: "many", Mirror: mirror}
-	check(r.RegisterJprobe(probe))
+	spec := runtime.Jprobe{Symbol: "many", Mirror: mirror}
+	probe, err := r.Attach(spec)
+	check(err)
 	f, err := program.Function("calls_many")
 	check(err)
 	n, err := r.Call(context.Background(), 0, f, 5)
@@ -146,14 +149,15 @@ func ExampleProbe_counter() {
 	check(err)
 	_, err = r.Load("program", img)
 	check(err)
-	probe := &runtime.Probe{Symbol: "descend", Offset: 4, Counter: true}
-	check(r.Register(probe))
+	spec := runtime.Probe{Symbol: "descend", Offset: 4, Counter: true}
+	probe, err := r.Attach(spec)
+	check(err)
 	check(r.Settle())
 	descend, err := program.Function("descend")
 	check(err)
 	_, err = r.Call(context.Background(), 0, descend, 999)
 	check(err)
-	fmt.Println(r.Hits(probe), "hits, optimized:", probe.Optimized())
+	fmt.Println(probe.Hits(), "hits, optimized:", probe.Optimized())
 	// Output:
 	// 1000 hits, optimized: true
 }

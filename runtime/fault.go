@@ -237,19 +237,19 @@ func (r *Runtime) faultAt(cpu int, ev machine.Event, p *copyPlace) error {
 
 // handleFault asks the fault handlers of a site.
 func (r *Runtime) handleFault(cpu int, s *site, f *Fault) bool {
-	return slices.ContainsFunc(s.probes, func(p *Probe) bool { return p.enabled && r.ask(cpu, p, f) })
+	return slices.ContainsFunc(s.probes, func(p *probe) bool { return p.enabled && r.ask(cpu, p, f) })
 }
 
 // ask calls the fault handler of a probe, where it has one.
-func (r *Runtime) ask(cpu int, p *Probe, f *Fault) bool {
-	c := Context{Probe: p, CPU: cpu, r: r, Regs: Regs{r: r, number: cpu, cpu: r.m.CPU(cpu), ip: f.Addr, fixed: true}}
+func (r *Runtime) ask(cpu int, p *probe, f *Fault) bool {
+	c := Context{Link: p.link, probe: p, CPU: cpu, r: r, Regs: Regs{r: r, number: cpu, cpu: r.m.CPU(cpu), ip: f.Addr, fixed: true}}
 	return c.handle(f)
 }
 
 // handle calls the probe's fault handler, where it has one. Faults that it causes
 // itself are no handler's.
 func (c *Context) handle(f *Fault) bool {
-	if c.Probe.FaultHandler == nil || c.asked {
+	if c.probe.FaultHandler == nil || c.asked {
 		return false
 	}
 	c.asked = true
@@ -257,7 +257,7 @@ func (c *Context) handle(f *Fault) bool {
 	control := &c.r.cpus[c.CPU]
 	running, asking := control.running, control.asking
 	control.running, control.asking = nil, true
-	handled := c.Probe.FaultHandler(c, f)
+	handled := c.probe.FaultHandler(c, f)
 	control.running, control.asking = running, asking
 	return handled
 }

@@ -38,7 +38,7 @@ func eachWay(t *testing.T, f func(t *testing.T, isa string, way *mode)) {
 // probed is a program with probes on the instructions of its functions.
 type probedProgram struct {
 	*program
-	probes []*runtime.Probe
+	probes []*held
 	times  map[uint64]uint64 // how often a call executes the instructions
 }
 
@@ -58,11 +58,11 @@ func openProbed(t *testing.T, isa string, way *mode, opt runtime.Options, functi
 		if way.apart && inst.addr < end {
 			continue
 		}
-		probe := &runtime.Probe{Addr: inst.addr}
+		probe := hold(runtime.Probe{Addr: inst.addr})
 		if inst.addr%3 == 0 {
 			probe.PreHandler = readArg
 		}
-		if p.Register(probe) == nil {
+		if probe.attach(p) == nil {
 			p.probes = append(p.probes, probe)
 			end = inst.addr + uint64(inst.Region)
 		}
@@ -73,7 +73,7 @@ func openProbed(t *testing.T, isa string, way *mode, opt runtime.Options, functi
 // counts returns the hits of the probes, and how many they missed in all.
 func (p *probedProgram) counts() (hits []uint64, missed uint64) {
 	for _, probe := range p.probes {
-		hits = append(hits, p.Hits(probe))
+		hits = append(hits, probe.Hits())
 		missed += probe.Nmissed()
 	}
 	return hits, missed
@@ -133,7 +133,7 @@ func TestGivingUp(t *testing.T) {
 				opt.Pass = slice
 				p := openProbed(t, isa, way, opt, "descend", depth)
 				f := p.function(t, "descend")
-				rp := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "descend", MaxActive: depth + 1})
+				rp := p.returnProbe(t, runtime.ReturnProbe{Symbol: "descend", MaxActive: depth + 1})
 				for range 3 {
 					p.calls(t, descending(depth), "descend", depth)
 					p.settled(t)
@@ -142,7 +142,7 @@ func TestGivingUp(t *testing.T) {
 				for n := 0; ; n += 1 + n/32 {
 					returned := end(t, p, f, n)
 					before, missed := p.counts()
-					returns := rp.Returns()
+					returns := rp.Hits()
 					p.calls(t, descending(depth), "descend", depth)
 					after, missedAfter := p.counts()
 					for i, probe := range p.probes {
@@ -151,7 +151,7 @@ func TestGivingUp(t *testing.T) {
 						}
 					}
 					same(t, "missed", missedAfter-missed, 0)
-					same(t, "returns", rp.Returns()-returns, depth+1)
+					same(t, "returns", rp.Hits()-returns, depth+1)
 					same(t, "missed returns", rp.Nmissed(), 0)
 					same(t, "open calls", p.Depth(0), 0)
 					same(t, "the stack pointer", p.m.CPU(0).Reg(p.m.File.SP), stack)
@@ -159,7 +159,7 @@ func TestGivingUp(t *testing.T) {
 						break
 					}
 				}
-				if err := errors.Join(p.UnregisterReturn(rp), p.UnregisterAll(p.probes), p.Settle()); err != nil {
+				if err := errors.Join(rp.Close(), closeAll(p.probes), p.Settle()); err != nil {
 					t.Fatal(err)
 				}
 				same(t, "what waits for a CPU to leave", p.Stats().Pending, 0)
@@ -174,9 +174,9 @@ func TestGivingUpAmongCPUs(t *testing.T) {
 		const cpus, rounds = 4, 300
 		p := openReturns(t, isa, guest.Options{CPUs: cpus, Turn: 3}, way.opt)
 		returned := uint64(0)
-		rp := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "descend", MaxActive: 100, Handler: func(*runtime.ReturnContext) { returned++ }})
+		rp := p.returnProbe(t, runtime.ReturnProbe{Symbol: "descend", MaxActive: 100, Handler: func(*runtime.ReturnContext) { returned++ }})
 		for _, name := range []string{"bottom", "even", "odd", "tail"} {
-			if err := p.Register(&runtime.Probe{Addr: p.entryOf(t, name), PreHandler: readArg}); err != nil {
+			if err := try(p, runtime.Probe{Addr: p.entryOf(t, name), PreHandler: readArg}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -204,7 +204,7 @@ func TestGivingUpAmongCPUs(t *testing.T) {
 		if err := p.Run(t.Context(), 1<<20); err != nil {
 			t.Fatal(err)
 		}
-		same(t, "returns", returned, rp.Returns())
+		same(t, "returns", returned, rp.Hits())
 		for cpu := range cpus {
 			same(t, "open calls", p.Depth(uint64(cpu)), 0)
 			same(t, "the result", p.Result(cpu), descending(3))
@@ -231,7 +231,7 @@ func TestRunningInHandlers(t *testing.T) {
 			}
 		}
 		var inside uint64
-		for _, probe := range []*runtime.Probe{
+		for _, probe := range []runtime.Probe{
 			{Symbol: "descend", PreHandler: func(c *runtime.Context) bool {
 				try()
 				var err error
@@ -241,11 +241,9 @@ func TestRunningInHandlers(t *testing.T) {
 			}},
 			{Symbol: "bottom", PostHandler: func(*runtime.Context) { try() }},
 		} {
-			if err := p.Register(probe); err != nil {
-				t.Fatal(err)
-			}
+			attach(t, p, probe)
 		}
-		p.returnProbe(t, &runtime.ReturnProbe{Symbol: "descend", Handler: func(*runtime.ReturnContext) { try() }})
+		p.returnProbe(t, runtime.ReturnProbe{Symbol: "descend", Handler: func(*runtime.ReturnContext) { try() }})
 		for range 3 {
 			p.calls(t, descending(3), "descend", 3)
 			p.settled(t)
@@ -260,7 +258,7 @@ func TestHandlersStartOtherCPUs(t *testing.T) {
 	eachWay(t, func(t *testing.T, isa string, way *mode) {
 		p := openReturns(t, isa, guest.Options{CPUs: 2}, way.opt)
 		f, left := p.function(t, "descend"), 5
-		err := p.Register(&runtime.Probe{Addr: p.entryOf(t, "bottom"), PreHandler: func(c *runtime.Context) bool {
+		err := try(p, runtime.Probe{Addr: p.entryOf(t, "bottom"), PreHandler: func(c *runtime.Context) bool {
 			if left--; left > 0 {
 				same(t, "starting another CPU", errors.Join(p.Start(1-c.CPU, f, 9), p.GiveUp(1-c.CPU), p.Start(1-c.CPU, f, uint64(left))), nil)
 			}
@@ -300,9 +298,9 @@ func TestReturnHandlersPanic(t *testing.T) {
 			}
 			return false
 		}
-		var probes []*runtime.ReturnProbe
+		var probes []*runtime.Link
 		for i := range 2 {
-			rp := &runtime.ReturnProbe{Symbol: "descend", MaxActive: depth + 1, Handler: func(c *runtime.ReturnContext) { handler(c) }}
+			rp := runtime.ReturnProbe{Symbol: "descend", MaxActive: depth + 1, Handler: func(c *runtime.ReturnContext) { handler(c) }}
 			if i == 1 {
 				rp.EntryHandler = handler
 			}
@@ -313,7 +311,7 @@ func TestReturnHandlersPanic(t *testing.T) {
 			p.settled(t)
 		}
 		for n := 1; n <= 3*(depth+1); n++ {
-			before := probes[0].Returns() + probes[1].Returns() + probes[0].Nmissed() + probes[1].Nmissed()
+			before := probes[0].Hits() + probes[1].Hits() + probes[0].Nmissed() + probes[1].Nmissed()
 			left = n
 			func() {
 				defer func() { same(t, "a panic", recover(), any("no")) }()
@@ -325,7 +323,7 @@ func TestReturnHandlersPanic(t *testing.T) {
 			}
 			same(t, "the result", p.Result(0), descending(depth))
 			same(t, "open calls", p.Depth(0), 0)
-			after := probes[0].Returns() + probes[1].Returns() + probes[0].Nmissed() + probes[1].Nmissed()
+			after := probes[0].Hits() + probes[1].Hits() + probes[0].Nmissed() + probes[1].Nmissed()
 			same(t, fmt.Sprintf("returns and misses, handler %d", n), after-before, 2*(depth+1))
 		}
 		missed := probes[0].Nmissed() + probes[1].Nmissed()
@@ -340,19 +338,19 @@ func TestPanicsCount(t *testing.T) {
 	eachWay(t, func(t *testing.T, isa string, way *mode) {
 		p := openReturns(t, isa, guest.Options{}, way.opt)
 		bad := -1
-		probes := make([]*runtime.Probe, 4)
+		probes := make([]*held, 4)
 		for i := range probes {
-			probes[i] = &runtime.Probe{Addr: p.entryOf(t, "bottom"), Counter: i == 3, PreHandler: func(*runtime.Context) bool {
+			probes[i] = hold(runtime.Probe{Addr: p.entryOf(t, "bottom"), Counter: i == 3, PreHandler: func(*runtime.Context) bool {
 				if i == bad {
 					panic("no")
 				}
 				return false
-			}}
+			}})
 			if i == 3 {
 				probes[i].PreHandler = nil
 			}
 		}
-		if err := p.RegisterAll(probes); err != nil {
+		if err := attachAll(p.Runtime, probes); err != nil {
 			t.Fatal(err)
 		}
 		f := p.function(t, "descend")
@@ -379,9 +377,9 @@ func TestPanicsCount(t *testing.T) {
 			}
 			same(t, "the result", p.Result(0), descending(1))
 			for i, probe := range probes {
-				same(t, fmt.Sprintf("hits and misses of %d when %d panics", i, bad), p.Hits(probe)+probe.Nmissed(), calls)
+				same(t, fmt.Sprintf("hits and misses of %d when %d panics", i, bad), probe.Hits()+probe.Nmissed(), calls)
 			}
 		}
-		same(t, "hits of the counter", p.Hits(probes[3]), calls)
+		same(t, "hits of the counter", probes[3].Hits(), calls)
 	})
 }

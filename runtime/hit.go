@@ -72,8 +72,8 @@ type control struct {
 	task     *task
 	activity          // of the task
 	switched bool     // the CPU has not run since it was given the task
-	running  *Probe   // whose handler runs
-	rest     []*Probe // of the hit, that come after the running one
+	running  *probe   // whose handler runs
+	rest     []*probe // of the hit, that come after the running one
 	asking   bool     // a fault handler runs
 	left     []uint64 // program counters of what nested calls have interrupted
 	context  Context  // of the handlers that run: there are none inside them
@@ -173,7 +173,7 @@ func (r *Runtime) miss(cpu int, s *site, jump bool) {
 
 // missProbes counts a hit that handlers of a site's probes do not see. A counter
 // without handlers has no need to: as a jump, it counts such hits in the guest.
-func (r *Runtime) missProbes(s *site, probes []*Probe) {
+func (r *Runtime) missProbes(s *site, probes []*probe) {
 	for _, p := range probes {
 		switch {
 		case !p.enabled || !p.at(s):
@@ -202,7 +202,7 @@ func (r *Runtime) runPre(c *Context, s *site) (redirected bool) {
 		if p.PreHandler == nil {
 			continue
 		}
-		c.Probe, control.running, control.rest = p, p, probes[i+1:]
+		c.probe, c.Link, control.running, control.rest = p, p.link, p, probes[i+1:]
 		redirected = p.PreHandler(c) && !c.inDetour(s)
 		control.running, control.rest = nil, nil
 		if redirected {
@@ -326,7 +326,7 @@ func (r *Runtime) runPostHandlers(c *Context, s *site) {
 	running := &r.cpus[c.CPU].running
 	for _, p := range s.probes {
 		if p.enabled && p.PostHandler != nil && p.at(s) {
-			c.Probe, *running = p, p
+			c.probe, c.Link, *running = p, p.link, p
 			p.PostHandler(c)
 			*running = nil
 		}
@@ -369,7 +369,7 @@ func (r *Runtime) jumped(cpu int) error {
 // the CPU where frame is 0.
 func (r *Runtime) jumpHit(cpu int, s *site, frame uint64) error {
 	if s == nil || !s.armed {
-		return nil // unregistered or disarmed while this CPU was in the buffer
+		return nil // closed or disarmed while this CPU was in the buffer
 	}
 	if r.cpus[cpu].current.status != Idle {
 		r.miss(cpu, s, true)

@@ -53,10 +53,10 @@ func newSorter(b *testing.B, isa string, opt runtime.Options) *sorter {
 }
 
 // probe registers p at the comparison.
-func (s *sorter) probe(b *testing.B, p *runtime.Probe) {
+func (s *sorter) probe(b *testing.B, p *held) {
 	b.Helper()
 	p.Symbol = probed
-	if err := s.Register(p); err != nil {
+	if err := p.attach(s); err != nil {
 		b.Fatal(err)
 	}
 	s.settle(b, p)
@@ -64,15 +64,15 @@ func (s *sorter) probe(b *testing.B, p *runtime.Probe) {
 
 // settle has the first hits prepare what they prepare, and counts those of a
 // call.
-func (s *sorter) settle(b *testing.B, p *runtime.Probe) {
+func (s *sorter) settle(b *testing.B, p interface{ Hits() uint64 }) {
 	b.Helper()
 	s.sort(b)
 	if err := s.Settle(); err != nil {
 		b.Fatal(err)
 	}
-	before := s.Hits(p)
+	before := p.Hits()
 	s.sort(b)
-	s.hits = s.Hits(p) - before
+	s.hits = p.Hits() - before
 	if s.hits == 0 {
 		b.Fatal("no hits")
 	}
@@ -123,7 +123,7 @@ func BenchmarkHit(b *testing.B) {
 			bare := newSorter(b, isa, runtime.Options{})
 			sorters := make([]*sorter, len(ways))
 			for i, w := range ways {
-				p := &runtime.Probe{Counter: w.counter}
+				p := hold(runtime.Probe{Counter: w.counter})
 				if !w.counter {
 					p.PreHandler = readArg
 				}
@@ -166,8 +166,8 @@ func (s *sorter) elsewhere(b *testing.B, n int) []uint64 {
 			b.Fatal(err)
 		}
 		for _, inst := range decode.Sweep(s.m.ISA, nil, code, f.Addr) {
-			p := &runtime.Probe{Addr: inst.Addr, PreHandler: readArg}
-			if len(addrs) < n && s.Register(p) == nil {
+			p := hold(runtime.Probe{Addr: inst.Addr, PreHandler: readArg})
+			if len(addrs) < n && p.attach(s) == nil {
 				addrs = append(addrs, inst.Addr)
 			}
 		}
@@ -193,7 +193,7 @@ func BenchmarkHook(b *testing.B) {
 func benchmarkHook(b *testing.B, isa string, n int) {
 	whole := runtime.Options{Pass: sorterBudget} // the engine stops at no hook
 	bare, hooked := newSorter(b, isa, whole), newSorter(b, isa, whole)
-	probes := []*runtime.Probe{{Counter: true}, {PreHandler: readArg}}
+	probes := []*held{hold(runtime.Probe{Counter: true}), hold(runtime.Probe{PreHandler: readArg})}
 	var addrs []uint64
 	var sorters []*sorter
 	for _, p := range probes {

@@ -17,12 +17,12 @@ func openNested(t *testing.T, isa string, way *mode, function string) *program {
 	t.Helper()
 	p := openReturns(t, isa, guest.Options{}, way.opt)
 	f := p.function(t, function)
-	outer := &runtime.Probe{Addr: p.entryOf(t, "bottom"), PreHandler: func(c *runtime.Context) bool {
+	outer := hold(runtime.Probe{Addr: p.entryOf(t, "bottom"), PreHandler: func(c *runtime.Context) bool {
 		_, err := c.Call(f, 1)
 		same(t, "a call", err, nil)
 		return false
-	}}
-	if err := p.Register(outer); err != nil {
+	}})
+	if err := outer.attach(p); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -33,9 +33,9 @@ func openNested(t *testing.T, isa string, way *mode, function string) *program {
 func TestDisabledProbesMissNothing(t *testing.T) {
 	eachWay(t, func(t *testing.T, isa string, way *mode) {
 		p := openNested(t, isa, way, "tail")
-		inner := &runtime.Probe{Addr: p.entryOf(t, "tail")}
-		disabled := &runtime.Probe{Addr: inner.Addr, Disabled: true}
-		if err := errors.Join(p.Register(inner), p.Register(disabled)); err != nil {
+		inner := hold(runtime.Probe{Addr: p.entryOf(t, "tail")})
+		disabled := hold(runtime.Probe{Addr: inner.Addr, Disabled: true})
+		if err := errors.Join(inner.attach(p), disabled.attach(p)); err != nil {
 			t.Fatal(err)
 		}
 		for n := range uint64(4) {
@@ -44,7 +44,7 @@ func TestDisabledProbesMissNothing(t *testing.T) {
 			same(t, "missed", inner.Nmissed(), n+1)
 			same(t, "missed by the disabled one", disabled.Nmissed(), 0)
 		}
-		same(t, "hits", p.Hits(inner)+p.Hits(disabled), 0)
+		same(t, "hits", inner.Hits()+disabled.Hits(), 0)
 	})
 }
 
@@ -55,33 +55,33 @@ func TestProbeMovesDuringHit(t *testing.T) {
 		p := openReturns(t, isa, guest.Options{}, way.opt)
 		places := [2]uint64{p.entryOf(t, "bottom"), p.entryOf(t, "tail")}
 		for _, settled := range []bool{false, true} {
-			moving := &runtime.Probe{Addr: places[0]}
+			moving := hold(runtime.Probe{Addr: places[0]})
 			moving.PreHandler = func(c *runtime.Context) bool {
 				same(t, "where the moved probe is hit", c.Regs.IP(), places[1])
 				return false
 			}
 			move := true
-			first := &runtime.Probe{Addr: places[0], PreHandler: func(*runtime.Context) bool {
+			first := hold(runtime.Probe{Addr: places[0], PreHandler: func(*runtime.Context) bool {
 				if !move {
 					return false
 				}
 				move = false
-				err := p.Unregister(moving)
+				err := moving.Close()
 				moving.Addr = places[1]
-				same(t, "the error", errors.Join(err, p.Register(moving)), nil)
+				same(t, "the error", errors.Join(err, moving.attach(p)), nil)
 				return false
-			}}
-			if err := errors.Join(p.Register(first), p.Register(moving)); err != nil {
+			}})
+			if err := errors.Join(first.attach(p), moving.attach(p)); err != nil {
 				t.Fatal(err)
 			}
 			if settled {
 				p.settled(t)
 			}
 			p.calls(t, 12, "bottom", 5)
-			same(t, "hits of the moved probe", p.Hits(moving), 0)
+			same(t, "hits of the moved probe", moving.Hits(), 0)
 			p.calls(t, 6, "tail", 2)
-			same(t, "hits at its new place", p.Hits(moving), 1)
-			if err := errors.Join(p.Unregister(first), p.Unregister(moving)); err != nil {
+			same(t, "hits at its new place", moving.Hits(), 1)
+			if err := errors.Join(first.Close(), moving.Close()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -97,11 +97,8 @@ func TestWatchedInHandlers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &runtime.WatchProbe{Addr: seen, Len: 8, Kind: machine.WatchWrite}
-		w.Handler = func(*runtime.WatchContext) { t.Error("an access of a handler is reported") }
-		if err := p.RegisterWatch(w); err != nil {
-			t.Fatal(err)
-		}
+		w := attach(t, p, runtime.WatchProbe{Addr: seen, Len: 8, Kind: machine.WatchWrite,
+			Handler: func(*runtime.WatchContext) { t.Error("an access of a handler is reported") }})
 		for n := range uint64(4) {
 			p.calls(t, 12, "bottom", 5)
 			p.settled(t)
@@ -138,26 +135,26 @@ func TestBreakpointGoesMeanwhile(t *testing.T) {
 		if _, err := r.Load("again", p.img); err != nil {
 			t.Fatal(err)
 		}
-		for name, away := range map[string]func(*runtime.Probe) error{
-			"unregistered": r.Unregister, "disabled": r.Disable,
-			"disarmed": func(*runtime.Probe) error { return r.SetArmed(false) },
+		for name, away := range map[string]func(*held) error{
+			"closed": (*held).Close, "disabled": (*held).Disable,
+			"disarmed": func(*held) error { return r.SetArmed(false) },
 		} {
-			probe := &runtime.Probe{Addr: p.entryOf(t, "tail")}
+			probe := hold(runtime.Probe{Addr: p.entryOf(t, "tail")})
 			times := 0
 			m.meanwhile = func(ev machine.Event) {
 				times++
 				same(t, name+": the breakpoint", ev.Addr, probe.Addr)
 				same(t, name+": the error", away(probe), nil)
 			}
-			if err := errors.Join(r.SetArmed(true), r.Register(probe), r.Start(0, p.function(t, "tail"), 5)); err != nil {
+			if err := errors.Join(r.SetArmed(true), probe.attach(r), r.Start(0, p.function(t, "tail"), 5)); err != nil {
 				t.Fatal(err)
 			}
 			same(t, name+": Run", r.Run(t.Context(), 10_000), nil)
 			same(t, name+": the result", r.Result(0), 15)
 			same(t, name+": breakpoints", times, 1)
-			same(t, name+": hits", r.Hits(probe), 0)
+			same(t, name+": hits", probe.Hits(), 0)
 			if name != "unregistered" {
-				same(t, name+": Unregister", r.Unregister(probe), nil)
+				same(t, name+": Unregister", probe.Close(), nil)
 			}
 		}
 	})
@@ -179,18 +176,18 @@ func TestJumpThroughMemoryFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			faults := 0
-			through := &runtime.Probe{Symbol: "through", FaultHandler: func(c *runtime.Context, _ *runtime.Fault) bool {
+			through := hold(runtime.Probe{Symbol: "through", FaultHandler: func(c *runtime.Context, _ *runtime.Fault) bool {
 				faults++
 				return c.Regs.SetArg(0, page)
-			}}
-			target := &runtime.Probe{Symbol: "target"}
-			if err := errors.Join(p.Register(through), p.Register(target)); err != nil {
+			}})
+			target := hold(runtime.Probe{Symbol: "target"})
+			if err := errors.Join(through.attach(p), target.attach(p)); err != nil {
 				t.Fatal(err)
 			}
 			for n := range uint64(3) {
 				same(t, "the result", p.call(0, "through", nowhere), page+3)
-				same(t, "hits", p.Hits(through), n+1)
-				same(t, "hits of the target", p.Hits(target), n+1)
+				same(t, "hits", through.Hits(), n+1)
+				same(t, "hits of the target", target.Hits(), n+1)
 				p.settle()
 			}
 			same(t, "missed", through.Nmissed()+target.Nmissed(), 0)
@@ -222,8 +219,8 @@ func TestInterruptsDuringHits(t *testing.T) {
 				continue
 			}
 			own++
-			if p.Hits(probe) != want || probe.Nmissed() != 0 {
-				t.Errorf("%#x: %d hits and %d missed, want %d", probe.Addr, p.Hits(probe), probe.Nmissed(), want)
+			if probe.Hits() != want || probe.Nmissed() != 0 {
+				t.Errorf("%#x: %d hits and %d missed, want %d", probe.Addr, probe.Hits(), probe.Nmissed(), want)
 			}
 		}
 		if own < 4 {

@@ -9,8 +9,7 @@ import (
 
 // instance is a call of a probed function that is going on.
 type instance struct {
-	probe   *ReturnProbe
-	entry   *Probe // which the probe was registered with
+	probe   *returnProbe
 	to      uint64 // where the call returns to: the trampoline, where another instance knows it
 	sp      uint64 // the stack pointer at the entry
 	data    []byte
@@ -31,8 +30,8 @@ const (
 	maxKept = 1024
 )
 
-// live reports whether the probe is still registered.
-func (in *instance) live() bool { return in.probe.entry == in.entry }
+// live reports whether the probe is still attached.
+func (in *instance) live() bool { return !in.probe.closed }
 
 // recycle gives an instance back to its probe.
 func (in *instance) recycle() {
@@ -45,7 +44,7 @@ func (in *instance) recycle() {
 // take returns an instance for a call, the first one of it perhaps; nil where as
 // many calls are going on as may be. Skipped ones are kept until their room is
 // wanted.
-func (r *Runtime) take(t *task, p *ReturnProbe, first bool) *instance {
+func (r *Runtime) take(t *task, p *returnProbe, first bool) *instance {
 	if r.opt.Uprobes {
 		if first && t.depth >= maxDepth {
 			return nil
@@ -70,7 +69,7 @@ func (r *Runtime) take(t *task, p *ReturnProbe, first bool) *instance {
 }
 
 // most returns how many calls may be going on.
-func (p *ReturnProbe) most(cpus int) int {
+func (p *returnProbe) most(cpus int) int {
 	if p.MaxActive > 0 {
 		return p.MaxActive
 	}
@@ -194,10 +193,10 @@ func (r *Runtime) sameStack(lo, hi uint64) bool {
 // of a new call that does not return to the trampoline. Where return addresses are
 // on the stack, that of the new call has replaced theirs. Else such a call may be
 // going on, of a function without a frame, but not one of the same function.
-func (r *Runtime) dropReplaced(t *task, sp uint64, entry *Probe) {
+func (r *Runtime) dropReplaced(t *task, sp uint64, entry *probe) {
 	onStack := r.convention.Link < 0
 	for i := t.below(sp) - 1; i >= 0 && t.calls[i].sp == sp; i-- {
-		if t.calls[i].to != r.returns.addr && (onStack || t.calls[i].entry.Addr == entry.Addr) {
+		if t.calls[i].to != r.returns.addr && (onStack || t.calls[i].probe.entry.Addr == entry.Addr) {
 			i = r.drop(t, i)
 		}
 	}
@@ -206,7 +205,7 @@ func (r *Runtime) dropReplaced(t *task, sp uint64, entry *Probe) {
 // reclaim recycles a call that has been skipped: one of p, where that is not nil;
 // one whose return address is no longer on the stack, where that can be seen; else
 // that of the lowest frame.
-func (r *Runtime) reclaim(t *task, p *ReturnProbe) {
+func (r *Runtime) reclaim(t *task, p *returnProbe) {
 	lowest := -1
 	for i := len(t.calls) - 1; i >= 0; i-- {
 		in := t.calls[i]

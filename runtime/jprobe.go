@@ -8,7 +8,7 @@ import (
 )
 
 // Jprobe shows the arguments of a function to a function of the guest that has
-// the same signature. The fields must not be changed while it is registered.
+// the same signature.
 type Jprobe struct {
 	// Symbol and Offset, or Addr, say which function: its entry.
 	Symbol string
@@ -21,13 +21,12 @@ type Jprobe struct {
 	// the run ends. Where the context of the run ends meanwhile, the function goes
 	// on without the rest of it when the program runs again.
 	Mirror machine.Function
-	// Disabled registers the probe without arming it.
+	// Disabled attaches the probe without arming it.
 	Disabled bool
-
-	entry  *Probe // nil while the jprobe is not registered
-	hits   uint64 // of entries that are gone
-	missed uint64
 }
+
+// jprobe is a Jprobe that is attached: the probe at the function's entry.
+type jprobe struct{ *probe }
 
 // argumentArea is how many bytes of the stack from its pointer on are restored
 // behind the mirror function: the return address and the arguments.
@@ -35,34 +34,27 @@ const argumentArea = 512
 
 var ruleJprobe = classify.Rule{ID: "runtime/jprobe", Errno: classify.EEXIST,
 	Reason: "a function can have one jprobe only",
-	Remedy: "unregister the other one, or register a Probe, of which there may be any number"}
+	Remedy: "close the other one, or attach a Probe, of which there may be any number"}
 
-// RegisterJprobe puts a jprobe on a function. It returns a *RegisterError.
-func (r *Runtime) RegisterJprobe(p *Jprobe) error {
-	if p == nil {
-		return refuse(nil, 0, &ruleNil, nil)
-	}
-	entry := &Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr, Disabled: p.Disabled, Redirects: true, mirror: true}
-	switch {
-	case r.closed:
-		return refuse(entry, 0, &ruleClosed, machine.ErrClosed)
-	case p.entry != nil:
-		return refuse(entry, 0, &ruleRegistered, nil)
+func (p Jprobe) attach(r *Runtime, l *Link) (attached, error) {
+	entry := &probe{Probe: Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr, Disabled: p.Disabled, Redirects: true}, link: l, mirror: true}
+	if r.closed {
+		return nil, refuse(entry, 0, &ruleClosed, machine.ErrClosed)
 	}
 	addr, im, err := r.resolve(entry)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	behind, ok := r.entryOf(im, addr)
 	if !ok {
-		return refuse(entry, addr, &ruleNotEntry, nil)
+		return nil, refuse(entry, addr, &ruleNotEntry, nil)
 	}
 	behind, _ = r.placeEntry(entry, im, behind)
-	if s := r.sites[behind]; s != nil && slices.ContainsFunc(s.probes, func(q *Probe) bool { return q.mirror }) {
-		return refuse(entry, addr, &ruleJprobe, nil)
+	if s := r.sites[behind]; s != nil && slices.ContainsFunc(s.probes, func(q *probe) bool { return q.mirror }) {
+		return nil, refuse(entry, addr, &ruleJprobe, nil)
 	}
 	if err := r.makeStubs(im); err != nil {
-		return refuse(entry, addr, &ruleNoRoom, err)
+		return nil, refuse(entry, addr, &ruleNoRoom, err)
 	}
 	entry.Symbol, entry.Offset, entry.Addr = "", 0, behind
 	entry.PreHandler = func(c *Context) bool {
@@ -71,58 +63,17 @@ func (r *Runtime) RegisterJprobe(p *Jprobe) error {
 		}
 		return false
 	}
-	if err := r.Register(entry); err != nil {
-		return err
-	}
-	p.entry, p.missed = entry, 0
-	return nil
-}
-
-// UnregisterJprobe takes a jprobe away.
-func (r *Runtime) UnregisterJprobe(p *Jprobe) error {
-	switch {
-	case p == nil:
-		return refuse(nil, 0, &ruleNil, nil)
-	case p.entry == nil:
-		return r.checkOwn(&Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr})
-	}
-	entry := p.entry
-	if err := r.checkOwn(entry); err != nil {
-		return err
-	}
-	p.hits, p.missed = p.Hits(), p.Nmissed()
-	p.entry = nil
-	return r.Unregister(entry)
+	return jprobe{entry}, r.register(entry)
 }
 
 // JprobeReturn returns the address that a mirror function ends at; 0 where no
-// jprobe has been registered.
+// jprobe has been attached.
 func (r *Runtime) JprobeReturn() uint64 {
 	if r.stubs.page == 0 {
 		return 0
 	}
 	return r.stubs.mirrorEnd()
 }
-
-// Nmissed returns how often the function was called without its mirror.
-func (p *Jprobe) Nmissed() uint64 {
-	if p.entry == nil {
-		return p.missed
-	}
-	return p.missed + p.entry.missed
-}
-
-// Hits returns how often the mirror function ran.
-func (p *Jprobe) Hits() uint64 {
-	if p.entry == nil {
-		return p.hits
-	}
-	return p.hits + p.entry.hits
-}
-
-// Entry returns the probe in front of the function; nil where the jprobe is not
-// registered.
-func (p *Jprobe) Entry() *Probe { return p.entry }
 
 // runMirror runs a mirror function on a CPU that stands at a function's entry,
 // and restores what it changed.

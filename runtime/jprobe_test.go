@@ -21,29 +21,27 @@ func TestJprobe(t *testing.T) {
 		for _, level := range []string{"0", "2"} {
 			t.Run(isa+" -O"+level, func(t *testing.T) {
 				p := open(t, isa, level, guest.Options{}, runtime.Options{Pass: 500})
-				var probes []*runtime.Jprobe
-				var seen []*runtime.Probe
+				var probes []*runtime.Link
+				var seen []*runtime.Link
 				for name, mirror := range mirrors {
 					f, err := p.p.Function(mirror)
 					if err != nil {
 						t.Fatal(err)
 					}
-					j := &runtime.Jprobe{Symbol: name, Mirror: f}
-					entry := &runtime.Probe{Symbol: mirror}
-					if err := errors.Join(p.RegisterJprobe(j), p.Register(entry)); err != nil {
-						t.Fatal(err)
-					}
+					j := attach(t, p, runtime.Jprobe{Symbol: name, Mirror: f})
+					entry := attach(t, p, runtime.Probe{Symbol: mirror})
 					probes, seen = append(probes, j), append(seen, entry)
-					if err := p.RegisterJprobe(&runtime.Jprobe{Symbol: name, Mirror: f}); !errors.Is(err, classify.EEXIST) {
+					if err := try(p, runtime.Jprobe{Symbol: name, Mirror: f}); !errors.Is(err, classify.EEXIST) {
 						t.Errorf("a second jprobe: %v", err)
 					}
 				}
 				p.callAll(t, 1)
 				for i, j := range probes {
+					at := j.Address()
 					if j.Hits() == 0 || seen[i].Nmissed() < j.Hits() {
-						t.Errorf("%s: %d hits; its mirror was entered %d times", j.Symbol, j.Hits(), seen[i].Nmissed())
+						t.Errorf("%#x: %d hits; its mirror was entered %d times", at, j.Hits(), seen[i].Nmissed())
 					}
-					if err := p.UnregisterJprobe(j); err != nil {
+					if err := j.Close(); err != nil {
 						t.Error(err)
 					}
 				}
@@ -107,12 +105,9 @@ func (p *program) endMirrors(t *testing.T) {
 // kind, and on the stack.
 func TestJprobeRestores(t *testing.T) {
 	eachReturns(t, func(t *testing.T, p *program) {
-		var probes []*runtime.Jprobe
+		var probes []*runtime.Link
 		for _, name := range []string{"many", "scale"} {
-			j := &runtime.Jprobe{Symbol: name, Mirror: p.function(t, "mirror_"+name)}
-			if err := p.RegisterJprobe(j); err != nil {
-				t.Fatal(err)
-			}
+			j := attach(t, p, runtime.Jprobe{Symbol: name, Mirror: p.function(t, "mirror_"+name)})
 			probes = append(probes, j)
 		}
 		for _, ends := range []string{"by its own return", "at JprobeReturn"} {
@@ -125,8 +120,8 @@ func TestJprobeRestores(t *testing.T) {
 			p.endMirrors(t)
 		}
 		for _, j := range probes {
-			same(t, "optimized", j.Entry().Optimized(), false)
-			if err := p.UnregisterJprobe(j); err != nil {
+			same(t, "optimized", j.Optimized(), false)
+			if err := j.Close(); err != nil {
 				t.Fatal(err)
 			}
 			same(t, "hits", j.Hits(), 8)
@@ -140,16 +135,14 @@ func TestJprobeRestores(t *testing.T) {
 
 func TestJprobeMissed(t *testing.T) {
 	eachReturns(t, func(t *testing.T, p *program) {
-		j := &runtime.Jprobe{Symbol: "many", Mirror: p.function(t, "mirror_many")}
-		outer := &runtime.Probe{Symbol: "bottom", PreHandler: func(c *runtime.Context) bool {
+		j := attach(t, p, runtime.Jprobe{Symbol: "many", Mirror: p.function(t, "mirror_many")})
+		attach(t, p, runtime.Probe{Symbol: "bottom", PreHandler: func(c *runtime.Context) bool {
 			v, err := c.Call(p.function(t, "calls_many"), 3)
 			same(t, "the result of a call in a handler", v, many(3)^3)
 			same(t, "its error", err, nil)
 			return false
-		}}
-		if err := errors.Join(p.RegisterJprobe(j), p.Register(outer)); err != nil {
-			t.Fatal(err)
-		}
+		}})
+
 		for i := range uint64(3) {
 			p.calls(t, 12, "bottom", 5)
 			same(t, "missed", j.Nmissed(), i+1)
@@ -162,9 +155,7 @@ func TestJprobeMissed(t *testing.T) {
 func TestJprobeMirrorFaults(t *testing.T) {
 	eachReturns(t, func(t *testing.T, p *program) {
 		mirror := p.function(t, "mirror_faults")
-		if err := p.RegisterJprobe(&runtime.Jprobe{Symbol: "many", Mirror: mirror}); err != nil {
-			t.Fatal(err)
-		}
+		attach(t, p, runtime.Jprobe{Symbol: "many", Mirror: mirror})
 		_, err := p.Call(t.Context(), 0, p.function(t, "calls_many"), 3)
 		var fault *runtime.FaultError
 		if !errors.As(err, &fault) || !fault.InHandler || fault.Page != 0 || fault.Addr-mirror.Entry > 64 {
@@ -183,13 +174,10 @@ func TestJprobePatchableEntry(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			isa, _, _ := strings.Cut(file, "-")
 			p := openFile(t, isa, "../testdata/guest/entry/"+file, guest.Options{}, runtime.Options{EntryProbes: true})
-			j := &runtime.Jprobe{Symbol: "length", Mirror: p.function(t, "number")}
-			again := &runtime.Jprobe{Symbol: "length", Mirror: p.function(t, "number")}
-			entry := &runtime.Probe{Symbol: "length"}
-			if err := errors.Join(p.RegisterJprobe(j), p.Register(entry)); err != nil {
-				t.Fatal(err)
-			}
-			if err := p.RegisterJprobe(again); !errors.Is(err, classify.EEXIST) {
+			spec := runtime.Jprobe{Symbol: "length", Mirror: p.function(t, "number")}
+			j := attach(t, p, spec)
+			entry := attach(t, p, runtime.Probe{Symbol: "length"})
+			if err := try(p, spec); !errors.Is(err, classify.EEXIST) {
 				t.Errorf("a second jprobe: %v", err)
 			}
 			var list strings.Builder
@@ -197,10 +185,13 @@ func TestJprobePatchableEntry(t *testing.T) {
 				t.Errorf("the list is %q: %v", list.String(), err)
 			}
 			p.callAll(t, 1)
-			if j.Hits() == 0 || j.Hits() != p.Hits(entry) {
-				t.Errorf("%d hits, %d of the entry", j.Hits(), p.Hits(entry))
+			if j.Hits() == 0 || j.Hits() != entry.Hits() {
+				t.Errorf("%d hits, %d of the entry", j.Hits(), entry.Hits())
 			}
-			if err := errors.Join(p.UnregisterJprobe(j), p.RegisterJprobe(again), p.UnregisterJprobe(again)); err != nil {
+			if err := j.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := attach(t, p, spec).Close(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -212,11 +203,8 @@ func TestJprobePatchableEntry(t *testing.T) {
 func TestContextEndsMirror(t *testing.T) {
 	eachReturns(t, func(t *testing.T, p *program) {
 		ctx, cancel := context.WithCancel(t.Context())
-		entry := &runtime.Probe{Addr: p.entryOf(t, "many"), PreHandler: func(*runtime.Context) bool { cancel(); return false }}
-		j := &runtime.Jprobe{Symbol: "many", Mirror: p.function(t, "mirror_many")}
-		if err := errors.Join(p.Register(entry), p.RegisterJprobe(j)); err != nil {
-			t.Fatal(err)
-		}
+		attach(t, p, runtime.Probe{Addr: p.entryOf(t, "many"), PreHandler: func(*runtime.Context) bool { cancel(); return false }})
+		attach(t, p, runtime.Jprobe{Symbol: "many", Mirror: p.function(t, "mirror_many")})
 		if err := errors.Join(p.Start(0, p.function(t, "calls_many"), 5), p.Run(ctx, 1<<16)); !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}

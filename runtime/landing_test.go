@@ -91,21 +91,19 @@ func TestLandingsInsideJumps(t *testing.T) {
 						}
 						return p.call(0, "jump", 0, p.at[name]+c.offsets[k]), want
 					}
-					probe := &runtime.Probe{Symbol: name, Offset: ahead}
-					if err := p.Register(probe); err != nil {
-						t.Fatal(err)
-					}
+					probe := attach(t, p, runtime.Probe{Symbol: name, Offset: ahead})
+
 					for _, optimized := range []bool{false, true} {
 						same(t, name+": a jump", probe.Optimized(), optimized)
-						hits := p.Hits(probe)
+						hits := probe.Hits()
 						for k := range c.offsets {
 							got, want := land(k)
 							same(t, fmt.Sprintf("%s (%s), landing at +%d, optimized=%t", name, c.code, c.offsets[k], optimized), got, want)
 						}
-						same(t, "hits", p.Hits(probe), hits+1)
+						same(t, "hits", probe.Hits(), hits+1)
 						p.settle()
 					}
-					if err := p.Unregister(probe); err != nil {
+					if err := probe.Close(); err != nil {
 						t.Fatal(err)
 					}
 					p.settle()
@@ -141,10 +139,8 @@ func TestNoRoomForTraps(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, optimized := range map[string]bool{"far": false, "near": true} {
-		probe := &runtime.Probe{Symbol: name}
-		if err := p.Register(probe); err != nil {
-			t.Fatal(err)
-		}
+		probe := attach(t, p, runtime.Probe{Symbol: name})
+
 		p.settle()
 		same(t, name+": a jump", probe.Optimized(), optimized)
 	}

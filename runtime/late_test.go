@@ -15,7 +15,7 @@ import (
 
 // eachAmid calls f with a CPU behind each instruction of a call of tail, from that of
 // an optimized probe at its entry on.
-func eachAmid(t *testing.T, probe func() *runtime.Probe, f func(t *testing.T, p *program, early *runtime.Probe)) {
+func eachAmid(t *testing.T, probe func() *held, f func(t *testing.T, p *program, early *held)) {
 	for _, isa := range arch.Names() {
 		t.Run(isa, func(t *testing.T) {
 			p := openReturns(t, isa, guest.Options{Exact: true}, runtime.Options{Pass: 1 << 40})
@@ -23,7 +23,7 @@ func eachAmid(t *testing.T, probe func() *runtime.Probe, f func(t *testing.T, p 
 			for steps, amid := 1, true; amid; steps++ {
 				early := probe()
 				early.Addr = entry
-				if err := errors.Join(p.Register(early), p.Settle(), p.Start(0, tail, 5)); err != nil {
+				if err := errors.Join(early.attach(p), p.Settle(), p.Start(0, tail, 5)); err != nil {
 					t.Fatal(err)
 				}
 				same(t, "optimized", early.Optimized(), true)
@@ -46,16 +46,16 @@ func eachAmid(t *testing.T, probe func() *runtime.Probe, f func(t *testing.T, p 
 // TestLateProbes registers what a jump has no room for while a CPU is in the detour
 // buffer: it is not hit.
 func TestLateProbes(t *testing.T) {
-	eachAmid(t, func() *runtime.Probe { return &runtime.Probe{} }, func(t *testing.T, p *program, early *runtime.Probe) {
-		redirecting := &runtime.Probe{Addr: early.Addr, Redirects: true}
-		behind := &runtime.Probe{Addr: early.Addr, PostHandler: func(*runtime.Context) {}}
-		mirror := &runtime.Jprobe{Symbol: "tail", Mirror: p.function(t, "bottom")}
-		if err := errors.Join(p.Register(redirecting), p.Register(behind), p.RegisterJprobe(mirror), p.Run(t.Context(), 1000)); err != nil {
+	eachAmid(t, func() *held { return hold(runtime.Probe{}) }, func(t *testing.T, p *program, early *held) {
+		redirecting := hold(runtime.Probe{Addr: early.Addr, Redirects: true})
+		behind := hold(runtime.Probe{Addr: early.Addr, PostHandler: func(*runtime.Context) {}})
+		mirror := again[runtime.Jprobe]{spec: runtime.Jprobe{Symbol: "tail", Mirror: p.function(t, "bottom")}}
+		if err := errors.Join(redirecting.attach(p), behind.attach(p), mirror.attach(p), p.Run(t.Context(), 1000)); err != nil {
 			t.Fatal(err)
 		}
-		same(t, "hits", p.Hits(early), 1)
-		same(t, "late hits", p.Hits(redirecting)+p.Hits(behind)+mirror.Hits(), 0)
-		if err := errors.Join(p.Unregister(early), p.Unregister(redirecting), p.Unregister(behind), p.UnregisterJprobe(mirror)); err != nil {
+		same(t, "hits", early.Hits(), 1)
+		same(t, "late hits", redirecting.Hits()+behind.Hits()+mirror.Hits(), 0)
+		if err := errors.Join(early.Close(), redirecting.Close(), behind.Close(), mirror.Close()); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -64,13 +64,13 @@ func TestLateProbes(t *testing.T) {
 // TestLateCounts unregisters a counter while a CPU is about to count: it does not in
 // the place of another one.
 func TestLateCounts(t *testing.T) {
-	eachAmid(t, func() *runtime.Probe { return &runtime.Probe{Counter: true} }, func(t *testing.T, p *program, early *runtime.Probe) {
-		other := &runtime.Probe{Symbol: "bottom", Counter: true}
-		if err := errors.Join(p.Unregister(early), p.Settle(), p.Register(other), p.Run(t.Context(), 1000)); err != nil {
+	eachAmid(t, func() *held { return hold(runtime.Probe{Counter: true}) }, func(t *testing.T, p *program, early *held) {
+		other := hold(runtime.Probe{Symbol: "bottom", Counter: true})
+		if err := errors.Join(early.Close(), p.Settle(), other.attach(p), p.Run(t.Context(), 1000)); err != nil {
 			t.Fatal(err)
 		}
-		same(t, "another's hits", p.Hits(other), 0)
-		if err := p.Unregister(other); err != nil {
+		same(t, "another's hits", other.Hits(), 0)
+		if err := other.Close(); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -79,13 +79,13 @@ func TestLateCounts(t *testing.T) {
 // TestLateSwitch has the global switch turned off while a CPU is in the detour buffer: no
 // handler runs any more.
 func TestLateSwitch(t *testing.T) {
-	eachAmid(t, func() *runtime.Probe { return &runtime.Probe{} }, func(t *testing.T, p *program, early *runtime.Probe) {
-		hits := p.Hits(early)
+	eachAmid(t, func() *held { return hold(runtime.Probe{}) }, func(t *testing.T, p *program, early *held) {
+		hits := early.Hits()
 		if err := errors.Join(p.SetArmed(false), p.Run(t.Context(), 1000)); err != nil {
 			t.Fatal(err)
 		}
-		same(t, "hits with the switch off", p.Hits(early), hits)
-		if err := errors.Join(p.SetArmed(true), p.Unregister(early)); err != nil {
+		same(t, "hits with the switch off", early.Hits(), hits)
+		if err := errors.Join(p.SetArmed(true), early.Close()); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -96,16 +96,16 @@ func TestLateSwitch(t *testing.T) {
 func TestRedirectionWithoutEffect(t *testing.T) {
 	eachReturns(t, func(t *testing.T, p *program) {
 		entry := p.entryOf(t, "tail")
-		first := &runtime.Probe{Addr: entry, PreHandler: func(c *runtime.Context) bool { return c.Probe.Optimized() }}
-		second := &runtime.Probe{Addr: entry}
-		if err := errors.Join(p.Register(first), p.Register(second)); err != nil {
+		first := hold(runtime.Probe{Addr: entry, PreHandler: func(c *runtime.Context) bool { return c.Link.Optimized() }})
+		second := hold(runtime.Probe{Addr: entry})
+		if err := errors.Join(first.attach(p), second.attach(p)); err != nil {
 			t.Fatal(err)
 		}
 		for range 4 {
 			p.calls(t, 15, "tail", 5)
 			p.settled(t)
 		}
-		same(t, "hits", p.Hits(second), 4)
+		same(t, "hits", second.Hits(), 4)
 	})
 }
 
@@ -117,18 +117,18 @@ func TestNoRoomForCount(t *testing.T) {
 		if err := p.m.Map(around, size, machine.PermRead); err != nil {
 			t.Fatal(err)
 		}
-		probe := &runtime.Probe{Symbol: "tail", Counter: true}
-		if err := p.Register(probe); !errors.Is(err, classify.ENOMEM) {
+		probe := hold(runtime.Probe{Symbol: "tail", Counter: true})
+		if err := probe.attach(p); !errors.Is(err, classify.ENOMEM) {
 			t.Fatalf("error %v", err)
 		}
 		same(t, "what is left behind", p.Stats(), runtime.Stats{})
 		if err := p.m.Unmap(around, size); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Register(probe); err != nil {
+		if err := probe.attach(p); err != nil {
 			t.Fatal(err)
 		}
 		p.calls(t, 15, "tail", 5)
-		same(t, "hits", p.Hits(probe), 1)
+		same(t, "hits", probe.Hits(), 1)
 	})
 }

@@ -9,12 +9,21 @@ import (
 	"xol/machine"
 )
 
-// Probes returns the registered probes, by address, those at one address in the
-// order of registration.
-func (r *Runtime) Probes() []*Probe {
+// Links returns the probes of instructions that are attached, and those that have one at a
+// function's entry: by address, those at one address in the order in which they came.
+func (r *Runtime) Links() []*Link {
+	var links []*Link
+	for _, p := range r.probes() {
+		links = append(links, p.link)
+	}
+	return links
+}
+
+// probes returns the probes of all sites, in the same order.
+func (r *Runtime) probes() []*probe {
 	sites := append(r.byAddress(), r.gone...)
 	slices.SortStableFunc(sites, compareSites)
-	var probes []*Probe
+	var probes []*probe
 	for _, s := range sites {
 		probes = append(probes, s.probes...)
 	}
@@ -36,31 +45,23 @@ func (r *Runtime) byAddress() []*site {
 
 func compareSites(a, b *site) int { return cmp.Compare(a.addr, b.addr) }
 
-// Address returns where a registered probe is; 0 where it is not registered.
-func (p *Probe) Address() uint64 {
-	if p.site == nil {
-		return 0
-	}
-	return p.site.addr
-}
-
-// List writes the registered probes as /sys/kernel/debug/kprobes/list does, a
+// List writes the attached probes as /sys/kernel/debug/kprobes/list does, a
 // line each.
 func (r *Runtime) List(w io.Writer) error {
-	for _, p := range r.Probes() {
+	for _, p := range r.probes() {
 		s := p.site
 		flags := ""
 		for _, f := range [...]struct {
 			set  bool
 			name string
-		}{{p.gone, "[GONE]"}, {!p.enabled && !p.gone, "[DISABLED]"}, {p.Optimized(), "[OPTIMIZED]"}, {s.entry, "[FTRACE]"}} {
+		}{{p.gone, "[GONE]"}, {!p.enabled && !p.gone, "[DISABLED]"}, {p.optimized(), "[OPTIMIZED]"}, {s.entry, "[FTRACE]"}} {
 			if f.set {
 				flags += f.name
 			}
 		}
 		kind := 'k'
 		switch {
-		case p.owner != nil:
+		case p.returns:
 			kind = 'r'
 		case p.mirror:
 			kind = 'j'
@@ -110,14 +111,6 @@ func (r *Runtime) ListBlacklist(w io.Writer) error {
 		}
 	}
 	return nil
-}
-
-func (p *Probe) count() uint64 {
-	if p.counter == 0 {
-		return p.hits
-	}
-	v, _ := p.home.m.ReadWord(p.counter)
-	return p.hits + v
 }
 
 // Stats are what a runtime has at the moment.

@@ -336,8 +336,8 @@ func (r *Runtime) retire(s *site) {
 }
 
 // retireCount takes the count of a probe, which keeps its value in Hits.
-func (r *Runtime) retireCount(p *Probe, s *site) {
-	p.hits = p.count()
+func (r *Runtime) retireCount(p *probe, s *site) {
+	p.hits = p.hitCount()
 	r.optimizer.garbage = append(r.optimizer.garbage, garbage{site: s, count: p.counter})
 	p.counter = 0
 }

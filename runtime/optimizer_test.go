@@ -25,7 +25,7 @@ const unhurried = 1 << 40
 // instruction.
 func TestNoJumpAmidHit(t *testing.T) {
 	var p *program
-	outer, inner := &runtime.Probe{}, &runtime.Probe{PostHandler: func(*runtime.Context) {}}
+	outer, inner := hold(runtime.Probe{}), hold(runtime.Probe{PostHandler: func(*runtime.Context) {}})
 	var amid []bool // whether there is a jump
 	settle := func() {
 		p.settled(t)
@@ -46,7 +46,7 @@ func TestNoJumpAmidHit(t *testing.T) {
 		return false
 	}
 	outer.Addr, inner.Addr = p.entryOf(t, "bottom"), tail.Entry
-	if err := errors.Join(p.Register(outer), p.Register(inner)); err != nil {
+	if err := errors.Join(outer.attach(p), inner.attach(p)); err != nil {
 		t.Fatal(err)
 	}
 	p.calls(t, 12, "bottom", 5)
@@ -67,10 +67,7 @@ func TestOptimizingAnew(t *testing.T) {
 				way = now.Way
 			}
 		}})
-		probe := &runtime.Probe{Addr: p.entryOf(t, "bottom")}
-		if err := p.Register(probe); err != nil {
-			t.Fatal(err)
-		}
+		probe := attach(t, p, runtime.Probe{Addr: p.entryOf(t, "bottom")})
 		hit := func() runtime.Way {
 			way = runtime.WayNone // a jump's hit has none of its own
 			p.calls(t, 12, "bottom", 5)
@@ -140,20 +137,17 @@ func TestFreeSlotsOutOfReach(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			probe := &runtime.Probe{Addr: function.Entry}
-			if err := p.Register(probe); err != nil {
-				t.Fatal(err)
-			}
+			probe := attach(t, p, runtime.Probe{Addr: function.Entry})
 			for n := range uint64(3) {
 				got, err := p.Call(t.Context(), 0, function, 1)
 				same(t, "the error", err, nil)
 				same(t, "the result", got, 1001+n)
-				same(t, "hits", p.Hits(probe), n+1)
+				same(t, "hits", probe.Hits(), n+1)
 				p.settled(t)
 			}
 			same(t, "boosted", probe.Boosted(), true)
 			jumps[i] = probe.Optimized()
-			if err := p.Unregister(probe); err != nil {
+			if err := probe.Close(); err != nil {
 				t.Fatal(err)
 			}
 			p.settled(t)
@@ -169,9 +163,9 @@ func TestCountsAreUsedAgain(t *testing.T) {
 	const around, size, page, many = 0x7c00_0000_0000, 1 << 20, 4096, 600
 	eachISA(t, func(t *testing.T, isa string) {
 		p := openReturns(t, isa, guest.Options{}, runtime.Options{})
-		probe := &runtime.Probe{Symbol: "tail", Counter: true}
+		probe := hold(runtime.Probe{Symbol: "tail", Counter: true})
 		for i := range many {
-			if err := errors.Join(p.Register(probe), p.Unregister(probe)); err != nil {
+			if err := errors.Join(probe.attach(p), probe.Close()); err != nil {
 				t.Fatalf("counter %d: %v", i, err)
 			}
 			p.settled(t)
@@ -183,8 +177,8 @@ func TestCountsAreUsedAgain(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			refused := &runtime.Probe{Symbol: "tail", Offset: 1 << 16, Counter: true}
-			if err := p.Register(refused); err == nil || errors.Is(err, classify.ENOMEM) {
+			refused := runtime.Probe{Symbol: "tail", Offset: 1 << 16, Counter: true}
+			if err := try(p, refused); err == nil || errors.Is(err, classify.ENOMEM) {
 				t.Fatalf("refused counter %d: %v", i, err)
 			}
 		}

@@ -7,8 +7,7 @@ import (
 	"xol/machine"
 )
 
-// Probe is a kprobe. The fields say where it is and what it does, and must not
-// be changed while it is registered. The zero value of the others is fine.
+// Probe is a kprobe: where it is and what it does. The zero value of the others is fine.
 type Probe struct {
 	// Symbol or Addr says where: one of the two. Offset bytes are added.
 	Symbol string
@@ -30,38 +29,55 @@ type Probe struct {
 	// Redirects says that the PreHandler may change the instruction pointer:
 	// such a probe is never optimized, since a change has no effect there.
 	Redirects bool
-	// Counter has hits counted in the guest's memory (see Runtime.Hits). Once it
+	// Counter has hits counted in the guest's memory (see Link.Hits). Once it
 	// is optimized and has no handlers, hits never leave the guest.
 	Counter bool
-	// Disabled registers the probe without arming it.
+	// Disabled attaches the probe without arming it.
 	Disabled bool
+}
 
+func (p Probe) attach(r *Runtime, l *Link) (attached, error) {
+	in := &probe{Probe: p, link: l}
+	return in, r.register(in)
+}
+
+// probe is a Probe that is attached, or that another kind of probe has at a function's
+// entry.
+type probe struct {
+	Probe
+	link    *Link
+	home    *Runtime
 	site    *site
-	home    *Runtime     // that it is registered with
-	owner   *ReturnProbe // whose entry this is
-	mirror  bool         // this is a jprobe's entry
-	counter uint64       // address of the count
+	returns bool   // the entry of a return probe
+	mirror  bool   // the entry of a jprobe
+	counter uint64 // address of the count
 	hits    uint64
 	missed  uint64
 	enabled bool
 	gone    bool
 }
 
-// Hits returns how often the handlers ran or, of a Counter, how often it was
-// counted, in all its registrations. A Counter without handlers counts every
-// execution, also those that others miss.
-func (r *Runtime) Hits(p *Probe) uint64 { return p.count() }
+func (p *probe) setEnabled(on bool) error { return p.home.setEnabled(p, on) }
+func (p *probe) close() error             { return p.home.unregister(p) }
+func (p *probe) isEnabled() bool          { return p.enabled }
+func (p *probe) missCount() uint64        { return p.missed }
+func (p *probe) atEntry() *probe          { return p }
 
-// Nmissed returns how often the instruction was executed without the handlers,
-// because a handler, or another hit, was going on, since the probe was registered.
-func (p *Probe) Nmissed() uint64 { return p.missed }
+func (p *probe) hitCount() uint64 {
+	if p.counter == 0 {
+		return p.hits
+	}
+	v, _ := p.home.m.ReadWord(p.counter)
+	return p.hits + v
+}
 
 // Context is what a handler is called with. It is valid during the call.
 type Context struct {
-	Probe *Probe
-	CPU   int
-	Regs  Regs
+	Link *Link // of the probe
+	CPU  int
+	Regs Regs
 
+	probe  *probe
 	r      *Runtime
 	jumped bool // the hit came through a jump
 	called bool // a return probe has the call return to the trampoline

@@ -62,13 +62,13 @@ func TestProfileRefuses(t *testing.T) {
 			}
 			kernel := openSnippets(t, isa, refusalsOf(isa), guest.Options{}, runtime.Options{Profile: classify.Linux612})
 			for _, c := range rows {
-				err := kernel.Register(&runtime.Probe{Addr: kernel.at[c.name] + c.offset})
+				err := try(kernel, runtime.Probe{Addr: kernel.at[c.name] + c.offset})
 				var refused *runtime.RegisterError
 				if !errors.As(err, &refused) || refused.Errno != c.errno || !errors.Is(err, c.errno) || refused.Rule.ID == "" {
 					t.Errorf("%s: %v, want %v", c.name, err, c.errno)
 				}
 			}
-			if n := len(kernel.Probes()); n != 0 {
+			if n := len(kernel.Links()); n != 0 {
 				t.Errorf("%d probes are left", n)
 			}
 		})
@@ -116,13 +116,13 @@ func TestProfileEverywhere(t *testing.T) {
 // tryProbe registers a probe alone, and says whether it becomes a jump.
 func tryProbe(t *testing.T, p *program, addr uint64) (err error, jump bool) {
 	t.Helper()
-	probe := &runtime.Probe{Addr: addr}
-	if err := p.Register(probe); err != nil {
+	probe, err := p.Attach(runtime.Probe{Addr: addr})
+	if err != nil {
 		return err, false
 	}
 	err = p.Settle()
 	jump = probe.Optimized()
-	if err := errors.Join(err, p.Unregister(probe)); err != nil {
+	if err := errors.Join(err, probe.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return nil, jump
@@ -176,16 +176,14 @@ func TestProfileMovesAfterLandingPad(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := openSnippets(t, "amd64", functions, guest.Options{}, runtime.Options{Profile: c.profile})
-			if err := p.Register(&c.probe); err != nil {
-				t.Fatal(err)
-			}
-			if got := c.probe.Address() - p.at["f"]; got != c.offset {
+			probe := attach(t, p, c.probe)
+			if got := probe.Address() - p.at["f"]; got != c.offset {
 				t.Errorf("the probe is at f+%d, want f+%d", got, c.offset)
 			}
-			if got := p.call(0, "f", 41); got != 42 || p.Hits(&c.probe) != 1 {
-				t.Errorf("f returned %d, with %d hits", got, p.Hits(&c.probe))
+			if got := p.call(0, "f", 41); got != 42 || probe.Hits() != 1 {
+				t.Errorf("f returned %d, with %d hits", got, probe.Hits())
 			}
-			if err := p.Unregister(&c.probe); err != nil {
+			if err := probe.Close(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -196,15 +194,12 @@ func TestProfileMovesAfterLandingPad(t *testing.T) {
 func TestProfileMovesReturnProbe(t *testing.T) {
 	p := openSnippets(t, "amd64", []snippet{{"f", "f30f1efa8d4701c3"}}, guest.Options{}, runtime.Options{Profile: classify.Linux612})
 	var got uint64
-	probe := &runtime.ReturnProbe{Symbol: "f", Handler: func(c *runtime.ReturnContext) { got = c.Regs.ReturnValue() & 0xffff_ffff }}
-	if err := p.RegisterReturn(probe); err != nil {
-		t.Fatal(err)
-	}
-	if at := probe.Entry().Address() - p.at["f"]; at != 4 {
+	probe := attach(t, p, runtime.ReturnProbe{Symbol: "f", Handler: func(c *runtime.ReturnContext) { got = c.Regs.ReturnValue() & 0xffff_ffff }})
+	if at := probe.Address() - p.at["f"]; at != 4 {
 		t.Errorf("its entry is at f+%d, want f+4", at)
 	}
-	if result := p.call(0, "f", 41); result != 42 || got != 42 || probe.Returns() != 1 {
-		t.Errorf("f returned %d, the handler saw %d, %d returns", result, got, probe.Returns())
+	if result := p.call(0, "f", 41); result != 42 || got != 42 || probe.Hits() != 1 {
+		t.Errorf("f returned %d, the handler saw %d, %d returns", result, got, probe.Hits())
 	}
 }
 
@@ -216,18 +211,15 @@ func TestAddressWithOffset(t *testing.T) {
 			if isa == "amd64" {
 				second = 3
 			}
-			probe := &runtime.Probe{Addr: p.at["f"], Offset: second}
-			if err := p.Register(probe); err != nil {
-				t.Fatal(err)
-			}
+			probe := attach(t, p, runtime.Probe{Addr: p.at["f"], Offset: second})
 			if probe.Address() != p.at["f"]+second {
 				t.Errorf("the probe is at %#x", probe.Address())
 			}
-			if got := p.call(0, "f", 10); got != 25 || p.Hits(probe) != 1 {
-				t.Errorf("f returned %d, with %d hits", got, p.Hits(probe))
+			if got := p.call(0, "f", 10); got != 25 || probe.Hits() != 1 {
+				t.Errorf("f returned %d, with %d hits", got, probe.Hits())
 			}
-			outside := &runtime.Probe{Addr: p.at["f"], Offset: 1 << 30}
-			if err := p.Register(outside); !errors.Is(err, classify.EINVAL) {
+			outside := runtime.Probe{Addr: p.at["f"], Offset: 1 << 30}
+			if err := try(p, outside); !errors.Is(err, classify.EINVAL) {
 				t.Errorf("outside of the text: %v", err)
 			}
 		})
@@ -316,9 +308,7 @@ func TestProfileAsksOnce(t *testing.T) {
 			for profile, most := range map[string]int{classify.ISA: 1, classify.Linux612: 2} {
 				p, m := openObserved(t, isa, []snippet{{"f", plainText[isa]}}, runtime.Options{Profile: profile})
 				m.at = p.at["f"] + 32 // further than an instruction, or a jump, is long
-				if err := p.Register(&runtime.Probe{Symbol: "f"}); err != nil {
-					t.Fatal(err)
-				}
+				attach(t, p, runtime.Probe{Symbol: "f"})
 				if m.reads != most {
 					t.Errorf("%s: the text was read %d times, want %d", profile, m.reads, most)
 				}
@@ -333,9 +323,7 @@ func TestProfileKeepsSites(t *testing.T) {
 	for _, isa := range arch.Names() {
 		t.Run(isa, func(t *testing.T) {
 			p, m := openObserved(t, isa, []snippet{{"f", plainText[isa]}}, runtime.Options{Profile: classify.Linux612, NoOptimize: true})
-			if err := p.Register(&runtime.Probe{Symbol: "f"}); err != nil {
-				t.Fatal(err)
-			}
+			attach(t, p, runtime.Probe{Symbol: "f"})
 			text := p.textOf(plainText[isa])
 			for name, c := range map[string]struct {
 				at   uint64
@@ -377,10 +365,7 @@ func TestProfileJudgesNewText(t *testing.T) {
 		for _, c := range rows {
 			t.Run(isa+" "+c.name, func(t *testing.T) {
 				p := openSnippets(t, isa, []snippet{{"f", plainText[isa]}}, guest.Options{}, runtime.Options{Profile: classify.Linux612})
-				probe := &runtime.Probe{Symbol: "f", Offset: c.offset}
-				if err := p.Register(probe); err != nil {
-					t.Fatal(err)
-				}
+				probe := attach(t, p, runtime.Probe{Symbol: "f", Offset: c.offset})
 				for _, step := range []struct {
 					text string
 					want error
@@ -392,8 +377,8 @@ func TestProfileJudgesNewText(t *testing.T) {
 						t.Errorf("lost: %v, want %v", err, step.want)
 					}
 				}
-				if p.call(0, "f", 1); p.Hits(probe) != 1 {
-					t.Errorf("%d hits", p.Hits(probe))
+				if p.call(0, "f", 1); probe.Hits() != 1 {
+					t.Errorf("%d hits", probe.Hits())
 				}
 			})
 		}

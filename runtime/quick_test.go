@@ -32,18 +32,17 @@ func eachQuick(t *testing.T, f func(t *testing.T, p *program, sort machine.Funct
 
 // start registers probe at the comparison that sort makes, and has the first hit
 // prepare the others.
-func (p *program) start(t *testing.T, sort machine.Function, probe *runtime.Probe) {
+func (p *program) start(t *testing.T, sort machine.Function, spec runtime.Probe) *runtime.Link {
 	t.Helper()
-	probe.Symbol = probed
-	if err := p.Register(probe); err != nil {
-		t.Fatal(err)
-	}
+	spec.Symbol = probed
+	probe := attach(t, p, spec)
 	if err := p.sortWords(t.Context(), sort); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Settle(); err != nil {
 		t.Fatal(err)
 	}
+	return probe
 }
 
 // sortedWords is how many words sortWords sorts.
@@ -89,7 +88,7 @@ func TestHandlerCallsAmidRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		calls := 0
-		p.start(t, sort, &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+		p.start(t, sort, runtime.Probe{PreHandler: func(c *runtime.Context) bool {
 			a, _ := c.Regs.Arg(0)
 			if n, err := c.Call(length, textAddr); err != nil || n != 5 {
 				t.Fatalf("length returned %d, %v", n, err)
@@ -110,7 +109,7 @@ func TestHandlerCallsAmidRun(t *testing.T) {
 func TestHandlerSetsRegistersAmidRun(t *testing.T) {
 	eachQuick(t, func(t *testing.T, p *program, sort machine.Function) {
 		swap := false
-		p.start(t, sort, &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+		p.start(t, sort, runtime.Probe{PreHandler: func(c *runtime.Context) bool {
 			if swap {
 				a, _ := c.Regs.Arg(0)
 				b, _ := c.Regs.Arg(1)
@@ -129,24 +128,24 @@ func TestHandlerSetsRegistersAmidRun(t *testing.T) {
 
 func TestHandlerRegistersProbeAmidRun(t *testing.T) {
 	eachQuick(t, func(t *testing.T, p *program, sort machine.Function) {
-		var other, self runtime.Probe
+		other, self := hold(runtime.Probe{}), hold(runtime.Probe{})
 		hits := 0
 		self.PreHandler = func(c *runtime.Context) bool {
 			switch hits++; hits {
 			case 10:
 				other.Symbol = "quick_sort"
-				if err := p.Register(&other); err != nil {
+				if err := other.attach(p); err != nil {
 					t.Fatal(err)
 				}
 			case 20:
-				if err := p.Unregister(&self); err != nil {
+				if err := self.Close(); err != nil {
 					t.Fatal(err)
 				}
 			}
 			return false
 		}
 		self.Symbol = probed
-		if err := p.Register(&self); err != nil {
+		if err := self.attach(p); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
@@ -157,8 +156,8 @@ func TestHandlerRegistersProbeAmidRun(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if hits != 20 || p.Hits(&other) == 0 {
-			t.Errorf("%d hits, %d of the probe that was registered meanwhile", hits, p.Hits(&other))
+		if hits != 20 || other.Hits() == 0 {
+			t.Errorf("%d hits, %d of the probe that was registered meanwhile", hits, other.Hits())
 		}
 		if n := p.Stats(); n.Probes != 1 {
 			t.Errorf("%+v", n)
@@ -169,7 +168,7 @@ func TestHandlerRegistersProbeAmidRun(t *testing.T) {
 func TestHandlerPanicsAmidRun(t *testing.T) {
 	eachQuick(t, func(t *testing.T, p *program, sort machine.Function) {
 		armed := false
-		p.start(t, sort, &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+		p.start(t, sort, runtime.Probe{PreHandler: func(c *runtime.Context) bool {
 			if armed {
 				panic("handler")
 			}

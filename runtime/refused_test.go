@@ -68,66 +68,51 @@ func TestOptionsAreRefused(t *testing.T) {
 func TestProbesAreRefused(t *testing.T) {
 	eachReturns(t, func(t *testing.T, p *program) {
 		for _, size := range []int{4097, math.MaxInt, -1, math.MinInt} {
-			err := p.RegisterReturn(&runtime.ReturnProbe{Symbol: "tail", DataSize: size})
+			err := try(p, runtime.ReturnProbe{Symbol: "tail", DataSize: size})
 			refusedBy(t, fmt.Sprintf("%d bytes", size), err, "runtime/data-size", classify.E2BIG)
 		}
-		good := &runtime.Probe{Symbol: "tail"}
-		group := &runtime.Uprobes{}
-		for what, err := range map[string]error{
-			"Register": p.Register(nil), "Unregister": p.Unregister(nil), "Enable": p.Enable(nil), "Disable": p.Disable(nil),
-			"RegisterAll": p.RegisterAll([]*runtime.Probe{good, nil}), "UnregisterAll": p.UnregisterAll([]*runtime.Probe{nil}),
-			"RegisterReturn": p.RegisterReturn(nil), "UnregisterReturn": p.UnregisterReturn(nil),
-			"EnableReturn": p.EnableReturn(nil), "DisableReturn": p.DisableReturn(nil),
-			"RegisterJprobe": p.RegisterJprobe(nil), "UnregisterJprobe": p.UnregisterJprobe(nil),
-			"RegisterWatch": p.RegisterWatch(nil), "UnregisterWatch": p.UnregisterWatch(nil),
-			"EnableWatch": p.EnableWatch(nil), "DisableWatch": p.DisableWatch(nil),
-			"Uprobes.Register": group.Register(nil), "Uprobes.Unregister": group.Unregister(nil),
-		} {
+		good := runtime.Probe{Symbol: "tail"}
+		_, errAll := p.AttachAll(good, nil)
+		for what, err := range map[string]error{"nil": try(p, nil), "a pointer": try(p, &good), "a nil pointer": try(p, (*runtime.Probe)(nil)), "AttachAll": errAll} {
 			refusedBy(t, what, err, "runtime/nil", classify.EINVAL)
+		}
+		for _, l := range []*runtime.Link{nil, {}} {
+			for what, err := range map[string]error{
+				"Close": l.Close(), "Enable": l.Enable(), "Disable": l.Disable(), "CloseAll": runtime.CloseAll(l), "Lost": l.Lost(),
+			} {
+				if what == "Lost" {
+					same(t, what, err, nil)
+					continue
+				}
+				refusedBy(t, what, err, "runtime/not-registered", classify.EINVAL)
+			}
+			if l.Hits()+l.Nmissed()+l.Address() != 0 || l.Enabled() || l.Optimized() || l.Boosted() || l.Called() || l.Gone() || l.Watching() || l.Verdict().Rule != nil {
+				t.Errorf("a link of nothing is something: %+v", l)
+			}
 		}
 		if p.Unload(nil) == nil {
 			t.Error("no image is unloaded")
 		}
 		same(t, "what is left", p.Stats(), runtime.Stats{})
-		same(t, "the good one's address", good.Address(), 0)
-		if err := p.RegisterAll([]*runtime.Probe{good, good}); err == nil || good.Address() != 0 || p.Stats().Probes != 0 {
-			t.Errorf("one probe twice: %v, at %#x", err, good.Address())
-		}
-		largest := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "tail", DataSize: 4096, EntryHandler: func(c *runtime.ReturnContext) bool {
+		largest := p.returnProbe(t, runtime.ReturnProbe{Symbol: "tail", DataSize: 4096, EntryHandler: func(c *runtime.ReturnContext) bool {
 			c.Data[4095]++
 			return false
 		}})
 		p.calls(t, 6, "tail", 2)
-		same(t, "returns", largest.Returns(), 1)
+		same(t, "returns", largest.Hits(), 1)
 	})
 }
 
-// TestOtherRuntimesProbes hands a runtime the probes of another one: they stay as they
-// are, where they are.
-func TestOtherRuntimesProbes(t *testing.T) {
+// TestTwoRuntimes attaches the same specs to two runtimes: each has its own.
+func TestTwoRuntimes(t *testing.T) {
 	eachReturns(t, func(t *testing.T, p *program) {
 		other := openReturns(t, p.m.ISA.Name(), guest.Options{}, runtime.Options{})
-		probe, counter := &runtime.Probe{Symbol: "tail"}, &runtime.Probe{Symbol: "tail", Counter: true}
-		mirror := &runtime.Jprobe{Symbol: "many", Mirror: p.function(t, "bottom")}
-		watch := &runtime.WatchProbe{Addr: bufferAddr, Len: 8, Kind: machine.WatchWrite}
-		returns := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "tail"})
-		if err := errors.Join(p.Register(probe), p.Register(counter), p.RegisterJprobe(mirror), p.RegisterWatch(watch)); err != nil {
-			t.Fatal(err)
-		}
-		own := &runtime.Probe{Symbol: "tail"}
-		if err := other.Register(own); err != nil {
-			t.Fatal(err)
-		}
-		for what, err := range map[string]error{
-			"Unregister": other.Unregister(probe), "Unregister a counter": other.Unregister(counter), "Enable": other.Enable(probe),
-			"Disable": other.Disable(probe), "UnregisterAll": other.UnregisterAll([]*runtime.Probe{probe}),
-			"UnregisterReturn": other.UnregisterReturn(returns), "DisableReturn": other.DisableReturn(returns),
-			"UnregisterJprobe": other.UnregisterJprobe(mirror), "UnregisterWatch": other.UnregisterWatch(watch),
-			"DisableWatch": other.DisableWatch(watch), "EnableWatch": other.EnableWatch(watch),
-		} {
-			refusedBy(t, what, err, "runtime/other-runtime", classify.EINVAL)
-		}
-		refusedBy(t, "Register", other.Register(probe), "runtime/registered", classify.EINVAL)
+		spec := runtime.Probe{Symbol: "tail"}
+		probe, own := attach(t, p, spec), attach(t, other, spec)
+		counter := attach(t, p, runtime.Probe{Symbol: "tail", Counter: true})
+		returns := p.returnProbe(t, runtime.ReturnProbe{Symbol: "tail"})
+		mirror := attach(t, p, runtime.Jprobe{Symbol: "many", Mirror: p.function(t, "bottom")})
+		watch := attach(t, p, runtime.WatchProbe{Addr: bufferAddr, Len: 8, Kind: machine.WatchWrite})
 		if other.Unload(p.image) == nil {
 			t.Error("the other one's image is unloaded")
 		}
@@ -136,12 +121,12 @@ func TestOtherRuntimesProbes(t *testing.T) {
 			p.settled(t)
 		}
 		other.calls(t, 6, "tail", 2)
-		same(t, "hits", p.Hits(probe), 3)
-		same(t, "hits that the other runtime tells", other.Hits(counter), 3)
-		same(t, "returns", returns.Returns(), 3)
-		same(t, "the other one's hits", other.Hits(own), 1)
-		if err := errors.Join(p.Unregister(probe), p.Unregister(counter), p.UnregisterReturn(returns), p.UnregisterJprobe(mirror),
-			p.UnregisterWatch(watch), other.Unregister(own), p.Unload(p.image)); err != nil {
+		same(t, "hits", probe.Hits(), 3)
+		same(t, "hits of the counter", counter.Hits(), 3)
+		same(t, "returns", returns.Hits(), 3)
+		same(t, "the other one's hits", own.Hits(), 1)
+		if err := errors.Join(probe.Close(), counter.Close(), returns.Close(), mirror.Close(),
+			watch.Close(), own.Close(), p.Unload(p.image)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -153,19 +138,17 @@ func TestRegisteringAgain(t *testing.T) {
 	eachWay(t, func(t *testing.T, isa string, way *mode) {
 		p := openReturns(t, isa, guest.Options{}, way.opt)
 		tail := p.function(t, "tail")
-		outer := &runtime.Probe{Symbol: "bottom", PreHandler: func(c *runtime.Context) bool {
+		attach(t, p, runtime.Probe{Symbol: "bottom", PreHandler: func(c *runtime.Context) bool {
 			_, err := c.Call(tail, 1)
 			same(t, "a call", err, nil)
 			return false
-		}}
-		inner, counter := &runtime.Probe{Addr: p.entryOf(t, "tail")}, &runtime.Probe{Addr: p.entryOf(t, "tail"), Counter: true}
-		lone := &runtime.Probe{Symbol: "head", Counter: true}
-		mirror := &runtime.Jprobe{Symbol: "tail", Mirror: p.function(t, "even")}
-		if err := errors.Join(p.Register(outer), p.Register(lone)); err != nil {
-			t.Fatal(err)
-		}
+		}})
+		inner, counter := hold(runtime.Probe{Addr: p.entryOf(t, "tail")}), hold(runtime.Probe{Addr: p.entryOf(t, "tail"), Counter: true})
+		attach(t, p, runtime.Probe{Symbol: "head", Counter: true})
+		mirror := again[runtime.Jprobe]{spec: runtime.Jprobe{Symbol: "tail", Mirror: p.function(t, "even")}}
+
 		for life := range uint64(3) {
-			if err := errors.Join(p.Register(inner), p.Register(counter), p.RegisterJprobe(mirror)); err != nil {
+			if err := errors.Join(inner.attach(p), counter.attach(p), mirror.attach(p)); err != nil {
 				t.Fatal(err)
 			}
 			same(t, "missed at the start of a life", inner.Nmissed()+counter.Nmissed()+mirror.Nmissed(), 0)
@@ -175,13 +158,13 @@ func TestRegisteringAgain(t *testing.T) {
 			}
 			same(t, "missed", inner.Nmissed(), 4)
 			same(t, "missed by the jprobe", mirror.Nmissed(), 4)
-			same(t, "hits", p.Hits(inner), 0)
+			same(t, "hits", inner.Hits(), 0)
 			same(t, "missed by a counter", counter.Nmissed(), 0)
-			same(t, "hits of a counter inside hits", p.Hits(counter), 4*(life+1))
-			if err := errors.Join(p.Unregister(inner), p.Unregister(counter), p.UnregisterJprobe(mirror)); err != nil {
+			same(t, "hits of a counter inside hits", counter.Hits(), 4*(life+1))
+			if err := errors.Join(inner.Close(), counter.Close(), mirror.Close()); err != nil {
 				t.Fatal(err)
 			}
-			same(t, "hits of a counter that is not registered", p.Hits(counter), 4*(life+1))
+			same(t, "hits of a counter that is not registered", counter.Hits(), 4*(life+1))
 		}
 	})
 }
@@ -192,18 +175,16 @@ func TestCountersInsideHits(t *testing.T) {
 	eachWay(t, func(t *testing.T, isa string, way *mode) {
 		p := openReturns(t, isa, guest.Options{}, way.opt)
 		tail := p.function(t, "tail")
-		counter := &runtime.Probe{Addr: p.entryOf(t, "tail"), Counter: true}
-		outer := &runtime.Probe{Symbol: "bottom", PreHandler: func(c *runtime.Context) bool {
+		counter := attach(t, p, runtime.Probe{Addr: p.entryOf(t, "tail"), Counter: true})
+		attach(t, p, runtime.Probe{Symbol: "bottom", PreHandler: func(c *runtime.Context) bool {
 			_, err := c.Call(tail, 1)
 			return err != nil
-		}}
-		if err := errors.Join(p.Register(counter), p.Register(outer)); err != nil {
-			t.Fatal(err)
-		}
+		}})
+
 		for n := range uint64(5) {
 			p.calls(t, 12, "bottom", 5)
 			p.calls(t, 6, "tail", 2)
-			same(t, fmt.Sprintf("hits, optimized: %t", counter.Optimized()), p.Hits(counter), 2*(n+1))
+			same(t, fmt.Sprintf("hits, optimized: %t", counter.Optimized()), counter.Hits(), 2*(n+1))
 			same(t, "missed", counter.Nmissed(), 0)
 			p.settled(t)
 		}
@@ -230,12 +211,10 @@ func TestSettingRegisters(t *testing.T) {
 			c.Set(pc, ip)
 			set[kind+" nothing"] = c.Set("no such register", 1)
 		}
-		last := &runtime.Probe{Addr: p.entryOf(t, "bottom"), PreHandler: func(c *runtime.Context) bool { note("pre", &c.Regs); return false }}
-		p.returnProbe(t, &runtime.ReturnProbe{Symbol: "tail", Handler: func(c *runtime.ReturnContext) { note("return", &c.Regs) },
+		lastSpec := runtime.Probe{Addr: p.entryOf(t, "bottom"), PreHandler: func(c *runtime.Context) bool { note("pre", &c.Regs); return false }}
+		p.returnProbe(t, runtime.ReturnProbe{Symbol: "tail", Handler: func(c *runtime.ReturnContext) { note("return", &c.Regs) },
 			EntryHandler: func(c *runtime.ReturnContext) bool { note("entry", &c.Regs); return false }})
-		if err := p.Register(last); err != nil {
-			t.Fatal(err)
-		}
+		last := attach(t, p, lastSpec)
 		for range 3 {
 			p.calls(t, 12, "bottom", 5)
 			p.calls(t, 6, "tail", 2)

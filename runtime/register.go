@@ -11,16 +11,11 @@ import (
 	"xol/relocate"
 )
 
-// Register puts a probe into the program. It is armed unless it is Disabled, or
-// the global switch is off. It returns a *RegisterError.
-func (r *Runtime) Register(p *Probe) error {
-	switch {
-	case p == nil:
-		return refuse(p, 0, &ruleNil, nil)
-	case r.closed:
+// register puts a probe into the program.
+func (r *Runtime) register(p *probe) error {
+	p.home = r
+	if r.closed {
 		return refuse(p, 0, &ruleClosed, machine.ErrClosed)
-	case p.site != nil || p.gone:
-		return refuse(p, 0, &ruleRegistered, nil)
 	}
 	addr, im, err := r.resolve(p)
 	if err != nil {
@@ -39,18 +34,17 @@ func (r *Runtime) Register(p *Probe) error {
 		}
 		return err
 	}
-	p.site, p.home, p.enabled = s, r, !p.Disabled
-	p.missed = 0
+	p.site, p.enabled = s, !p.Disabled
 	r.toBreakpoint(s)
 	s.probes = append(slices.Clip(s.probes), p)
 	if err := r.settle(s); err != nil {
-		return errors.Join(refuse(p, addr, &ruleNotText, err), r.Unregister(p))
+		return errors.Join(refuse(p, addr, &ruleNotText, err), r.unregister(p))
 	}
 	return nil
 }
 
 // siteFor returns the site of a probe at addr, which it makes where there is none.
-func (r *Runtime) siteFor(p *Probe, im *Image, addr uint64) (*site, error) {
+func (r *Runtime) siteFor(p *probe, im *Image, addr uint64) (*site, error) {
 	answer := r.askKernel(im, addr)
 	if answer.rule != nil {
 		return nil, refuse(p, addr, answer.rule, nil)
@@ -79,31 +73,15 @@ func (r *Runtime) siteFor(p *Probe, im *Image, addr uint64) (*site, error) {
 	return s, err
 }
 
-// RegisterAll registers probes in order: all, or none where one cannot be.
-func (r *Runtime) RegisterAll(probes []*Probe) error {
-	if slices.Contains(probes, nil) {
-		return refuse(nil, 0, &ruleNil, nil)
-	}
-	for i, p := range probes {
-		if err := r.Register(p); err != nil {
-			return errors.Join(err, r.UnregisterAll(probes[:i]))
-		}
-	}
-	return nil
-}
-
-// Unregister takes a probe out of the program. Its handlers are not called any
-// more; what other CPUs are executing of it stays until they have left. Where the
-// machine has been closed it is unregistered as well, and the error is ErrClosed.
-func (r *Runtime) Unregister(p *Probe) error {
+// unregister takes a probe out of the program.
+func (r *Runtime) unregister(p *probe) error {
 	if err := r.checkOwn(p); err != nil {
 		return err
 	}
 	s := p.site
 	p.site, p.enabled, p.gone = nil, false, false
 	if r.closed {
-		p.home = nil
-		s.probes = slices.DeleteFunc(slices.Clone(s.probes), func(q *Probe) bool { return q == p })
+		s.probes = slices.DeleteFunc(slices.Clone(s.probes), func(q *probe) bool { return q == p })
 		return refuse(p, s.addr, &ruleClosed, machine.ErrClosed)
 	}
 	if !s.gone {
@@ -112,8 +90,7 @@ func (r *Runtime) Unregister(p *Probe) error {
 	if p.counter != 0 {
 		r.retireCount(p, s)
 	}
-	p.home = nil
-	s.probes = slices.DeleteFunc(slices.Clone(s.probes), func(q *Probe) bool { return q == p })
+	s.probes = slices.DeleteFunc(slices.Clone(s.probes), func(q *probe) bool { return q == p })
 	if len(s.probes) > 0 {
 		return r.settle(s)
 	}
@@ -127,37 +104,18 @@ func (r *Runtime) Unregister(p *Probe) error {
 	return err
 }
 
-// checkOwn returns why a probe is not one of this runtime's.
-func (r *Runtime) checkOwn(p *Probe) error {
+// checkOwn returns why nothing can be done to a probe.
+func (r *Runtime) checkOwn(p *probe) error {
 	switch {
-	case p == nil:
-		return refuse(p, 0, &ruleNil, nil)
 	case p.site == nil && r.closed:
 		return refuse(p, 0, &ruleClosed, machine.ErrClosed)
 	case p.site == nil:
 		return refuse(p, 0, &ruleUnregistered, nil)
-	case p.home != r:
-		return refuse(p, p.site.addr, &ruleOther, nil)
 	}
 	return nil
 }
 
-// UnregisterAll unregisters probes, and goes on behind an error.
-func (r *Runtime) UnregisterAll(probes []*Probe) error {
-	var errs []error
-	for _, p := range probes {
-		errs = append(errs, r.Unregister(p))
-	}
-	return errors.Join(errs...)
-}
-
-// Enable has a probe's handlers called again.
-func (r *Runtime) Enable(p *Probe) error { return r.setEnabled(p, true) }
-
-// Disable has them called no longer. The probe stays registered.
-func (r *Runtime) Disable(p *Probe) error { return r.setEnabled(p, false) }
-
-func (r *Runtime) setEnabled(p *Probe, on bool) error {
+func (r *Runtime) setEnabled(p *probe, on bool) error {
 	if err := r.checkOwn(p); err != nil {
 		return err
 	}
@@ -189,7 +147,7 @@ func (r *Runtime) SetArmed(on bool) error {
 }
 
 // resolve finds the address that a probe names.
-func (r *Runtime) resolve(p *Probe) (uint64, *Image, error) {
+func (r *Runtime) resolve(p *probe) (uint64, *Image, error) {
 	if (p.Symbol == "") == (p.Addr == 0) {
 		return 0, nil, refuse(p, 0, &rulePlace, nil)
 	}
@@ -210,7 +168,7 @@ func (r *Runtime) resolve(p *Probe) (uint64, *Image, error) {
 
 // resolveSymbol takes the first symbol of that name. On ppc64 a function's
 // first instruction is that of its local entry point, as kernels have it.
-func (r *Runtime) resolveSymbol(p *Probe) (uint64, *Image, error) {
+func (r *Runtime) resolveSymbol(p *probe) (uint64, *Image, error) {
 	for _, im := range r.images {
 		places, err := im.analysis.Image.Resolve(p.Symbol)
 		if err != nil {
@@ -232,7 +190,7 @@ func (r *Runtime) owns(addr uint64) bool {
 
 // newSite checks that addr may be probed and prepares the execution of its
 // instruction. The kernel's answer is nil where it has not been asked.
-func (r *Runtime) newSite(p *Probe, im *Image, addr uint64, kernel *kernelAnswer) (*site, error) {
+func (r *Runtime) newSite(p *probe, im *Image, addr uint64, kernel *kernelAnswer) (*site, error) {
 	if im.unloaded || r.imageAt(addr) != im {
 		return nil, refuse(p, addr, &ruleNotText, nil)
 	}
@@ -320,7 +278,7 @@ func (nobody) Write(uint64, []byte) error      { return errNoExecution }
 func (nobody) ReadWord(uint64) (uint64, error) { return 0, errNoExecution }
 func (nobody) WriteWord(uint64, uint64) error  { return errNoExecution }
 
-func (r *Runtime) refusePreparation(p *Probe, s *site, err error) error {
+func (r *Runtime) refusePreparation(p *probe, s *site, err error) error {
 	var refused *relocate.RefusedError
 	switch {
 	case errors.As(err, &refused):

@@ -12,8 +12,7 @@ import (
 	"xol/patch"
 )
 
-// ReturnProbe is a kretprobe: its handler runs when a function returns. The
-// fields must not be changed while it is registered.
+// ReturnProbe is a kretprobe: its handler runs when a function returns.
 //
 // The function returns to a trampoline. A call is found again by its task (see
 // Runtime.SetTask) and by the stack pointer that it was made with, on whatever stack
@@ -40,39 +39,39 @@ type ReturnProbe struct {
 	// MaxActive is how many calls may be going on at a time; the others are
 	// missed. It is max(10, 2 × CPUs) where it is 0 or less.
 	MaxActive int
-	// Disabled registers the probe without arming it.
+	// Disabled attaches the probe without arming it.
 	Disabled bool
-
-	entry  *Probe // nil while the probe is not registered
-	free   []*instance
-	made   int // instances that there are
-	missed uint64
-	hits   uint64
 }
 
-// Nmissed returns how many calls were missed because MaxActive were going on,
-// or because a handler, or another hit, was.
-func (p *ReturnProbe) Nmissed() uint64 {
-	n := p.missed
-	if p.entry != nil {
-		n += p.entry.missed
-	}
-	return n
+// returnProbe is a ReturnProbe that is attached.
+type returnProbe struct {
+	ReturnProbe
+	entry    *probe
+	function uint64 // the address that the probe names
+	closed   bool
+	free     []*instance
+	made     int // instances that there are
+	missed   uint64
+	hits     uint64
 }
 
-// Returns returns how often the function returned from a call that was not
-// missed or left alone.
-func (p *ReturnProbe) Returns() uint64 { return p.hits }
+func (p *returnProbe) setEnabled(on bool) error { return p.entry.setEnabled(on) }
+func (p *returnProbe) isEnabled() bool          { return p.entry.enabled }
+func (p *returnProbe) hitCount() uint64         { return p.hits }
+func (p *returnProbe) missCount() uint64        { return p.missed + p.entry.missed }
+func (p *returnProbe) atEntry() *probe          { return p.entry }
 
-// Entry returns the probe at the function's entry; nil where the return probe is
-// not registered.
-func (p *ReturnProbe) Entry() *Probe { return p.entry }
+// close has calls that are going on return as if the probe had never been there.
+func (p *returnProbe) close() error {
+	p.closed, p.free = true, nil
+	return p.entry.close()
+}
 
 // ReturnContext is what the handlers of a return probe are called with. It is
 // valid during the call. The instruction pointer of a Handler is To.
 type ReturnContext struct {
 	*Context
-	Return *ReturnProbe
+	Function uint64 // its address, as the probe names it
 	// Data is this call's own, from EntryHandler to Handler.
 	Data []byte
 	// To is the address that the function returns to.
@@ -98,76 +97,29 @@ var ruleNotEntry = classify.Rule{ID: "runtime/not-entry", Errno: classify.EINVAL
 	Reason: "a return probe has to be at a function's entry, where the return address is known",
 	Remedy: "name the function without an offset"}
 
-// RegisterReturn puts a return probe on a function. It returns a
-// *RegisterError.
-func (r *Runtime) RegisterReturn(p *ReturnProbe) error {
-	if p == nil {
-		return refuse(nil, 0, &ruleNil, nil)
-	}
-	entry := &Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr, Disabled: p.Disabled, owner: p}
+func (p ReturnProbe) attach(r *Runtime, l *Link) (attached, error) {
+	entry := &probe{Probe: Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr, Disabled: p.Disabled}, link: l, returns: true}
 	switch {
 	case r.closed:
-		return refuse(entry, 0, &ruleClosed, machine.ErrClosed)
-	case p.entry != nil:
-		return refuse(entry, 0, &ruleRegistered, nil)
+		return nil, refuse(entry, 0, &ruleClosed, machine.ErrClosed)
 	case p.DataSize < 0 || p.DataSize > maxDataSize:
-		return refuse(entry, 0, &ruleDataSize, nil)
+		return nil, refuse(entry, 0, &ruleDataSize, nil)
 	}
 	addr, im, err := r.resolve(entry)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	behind, ok := r.entryOf(im, addr)
 	if !ok {
-		return refuse(entry, addr, &ruleNotEntry, nil)
+		return nil, refuse(entry, addr, &ruleNotEntry, nil)
 	}
 	if err := r.makeTrampoline(im); err != nil {
-		return refuse(entry, addr, &ruleNoRoom, err)
+		return nil, refuse(entry, addr, &ruleNoRoom, err)
 	}
+	in := &returnProbe{ReturnProbe: p, entry: entry, function: addr}
 	entry.Symbol, entry.Offset, entry.Addr = "", 0, behind
-	entry.PreHandler = func(c *Context) bool { r.called(p, c); return false }
-	p.free, p.made, p.missed, p.hits = nil, 0, 0, 0
-	if err := r.Register(entry); err != nil {
-		return err
-	}
-	p.entry = entry
-	return nil
-}
-
-// UnregisterReturn takes a return probe away. Calls that are going on return as
-// if it had never been there.
-func (r *Runtime) UnregisterReturn(p *ReturnProbe) error {
-	if err := r.checkReturn(p); err != nil {
-		return err
-	}
-	entry := p.entry
-	p.missed += entry.missed
-	p.entry, p.free = nil, nil
-	return r.Unregister(entry)
-}
-
-// EnableReturn and DisableReturn are Enable and Disable of the entry.
-func (r *Runtime) EnableReturn(p *ReturnProbe) error { return r.setReturnEnabled(p, true) }
-
-// DisableReturn has no more calls taken; those that are going on are handled.
-func (r *Runtime) DisableReturn(p *ReturnProbe) error { return r.setReturnEnabled(p, false) }
-
-func (r *Runtime) setReturnEnabled(p *ReturnProbe, on bool) error {
-	if err := r.checkReturn(p); err != nil {
-		return err
-	}
-	return r.setEnabled(p.entry, on)
-}
-
-// checkReturn returns why a return probe is not one of this runtime's.
-func (r *Runtime) checkReturn(p *ReturnProbe) error {
-	switch {
-	case p == nil:
-		return refuse(nil, 0, &ruleNil, nil)
-	case p.entry == nil:
-		return r.checkOwn(&Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr})
-	}
-	return r.checkOwn(p.entry)
+	entry.PreHandler = func(c *Context) bool { r.called(in, c); return false }
+	return in, r.register(entry)
 }
 
 // entryOf returns the address of the first instruction of the function that
@@ -193,12 +145,12 @@ func (r *Runtime) entryOf(im *Image, addr uint64) (uint64, bool) {
 }
 
 // called handles a call of a probed function: it will return to the trampoline.
-func (r *Runtime) called(p *ReturnProbe, c *Context) {
+func (r *Runtime) called(p *returnProbe, c *Context) {
 	t, sp := r.cpus[c.CPU].task, c.Regs.SP()
 	to := c.Regs.returnAddress(sp)
 	r.skip(t, sp)
 	if to != r.returns.addr {
-		r.dropReplaced(t, sp, c.Probe)
+		r.dropReplaced(t, sp, c.probe)
 	} else {
 		t.revive(sp)
 	}
@@ -207,7 +159,7 @@ func (r *Runtime) called(p *ReturnProbe, c *Context) {
 		p.missed++
 		return
 	}
-	in.probe, in.entry, in.to, in.sp, in.skipped, in.first = p, c.Probe, to, sp, false, !c.called
+	in.probe, in.to, in.sp, in.skipped, in.first = p, to, sp, false, !c.called
 	in.start = r.cpus[c.CPU].started
 	if p.EntryHandler != nil && r.skips(c, in, r.realReturn(t, sp, to)) || !in.live() {
 		in.recycle()
@@ -238,7 +190,7 @@ func (r *Runtime) skips(c *Context, in *instance, to uint64) (skip bool) {
 // returnContext returns what a handler is called with.
 func (r *Runtime) returnContext(c *Context, in *instance, to uint64) *ReturnContext {
 	rc := &r.returns.contexts[c.CPU]
-	*rc = ReturnContext{Context: c, Return: in.probe, Data: in.data, To: to}
+	*rc = ReturnContext{Context: c, Function: in.probe.function, Data: in.data, To: to}
 	return rc
 }
 
@@ -321,7 +273,7 @@ func (r *Runtime) runReturn(c *Context, in *instance, to uint64) {
 	if p.Handler == nil {
 		return
 	}
-	c.Probe = in.entry
+	c.probe, c.Link = in.probe.entry, in.probe.entry.link
 	p.Handler(r.returnContext(c, in, to))
 }
 
@@ -382,7 +334,7 @@ func (r *Runtime) makeTrampoline(im *Image) error {
 	if err := r.isa.Decode(&s.inst, s.original, s.addr); err != nil {
 		return err
 	}
-	s.probes = []*Probe{{Addr: s.addr, PreHandler: r.returned, enabled: true, site: s}}
+	s.probes = []*probe{{Probe: Probe{Addr: s.addr, PreHandler: r.returned}, home: r, enabled: true, site: s}}
 	if err := r.prepareStep(s); err != nil {
 		return err
 	}

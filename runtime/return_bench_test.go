@@ -68,20 +68,14 @@ func BenchmarkReturn(b *testing.B) {
 // entry.
 func (s *sorter) probeReturn(b *testing.B, entry bool) {
 	b.Helper()
-	rp := &runtime.ReturnProbe{Symbol: probed, Handler: func(c *runtime.ReturnContext) { sink = c.Regs.ReturnValue() }}
-	if err := s.RegisterReturn(rp); err != nil {
-		b.Fatal(err)
-	}
+	rp := attach(b, s, runtime.ReturnProbe{Symbol: probed, Handler: func(c *runtime.ReturnContext) { sink = c.Regs.ReturnValue() }})
 	if entry {
-		p := &runtime.Probe{Addr: rp.Entry().Address(), PreHandler: readArg}
-		if err := s.Register(p); err != nil {
-			b.Fatal(err)
-		}
+		attach(b, s, runtime.Probe{Addr: rp.Address(), PreHandler: readArg})
 	}
-	s.settle(b, rp.Entry())
-	returns := rp.Returns()
+	s.settle(b, rp)
+	returns := rp.Hits()
 	s.sort(b)
-	if n := rp.Returns() - returns; n != s.hits || rp.Nmissed() != 0 {
+	if n := rp.Hits() - returns; n != s.hits || rp.Nmissed() != 0 {
 		b.Fatalf("%d returns, %d missed, of %d calls", n, rp.Nmissed(), s.hits)
 	}
 }

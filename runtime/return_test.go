@@ -44,13 +44,13 @@ func TestReturnProbesEverywhere(t *testing.T) {
 						if strings.Contains(f.Name, "save_context") {
 							continue // it returns twice
 						}
-						rp := &runtime.ReturnProbe{
+						rp := runtime.ReturnProbe{
 							Addr:         f.Addr,
 							EntryHandler: func(*runtime.ReturnContext) bool { calls++; return false },
 							Handler:      func(*runtime.ReturnContext) { returns++ },
 							MaxActive:    100,
 						}
-						if err := p.RegisterReturn(rp); err != nil {
+						if err := try(p, rp); err != nil {
 							t.Logf("%s: %v", f.Name, err)
 						}
 					}
@@ -86,7 +86,7 @@ func returnsOnCPUs(t *testing.T, p *program, seed uint64) {
 		t.Fatal(err)
 	}
 	type counted struct {
-		*runtime.ReturnProbe
+		*runtime.Link
 		calls, returns uint64
 	}
 	var probes []*counted
@@ -95,7 +95,7 @@ func returnsOnCPUs(t *testing.T, p *program, seed uint64) {
 			continue
 		}
 		c := &counted{}
-		c.ReturnProbe = &runtime.ReturnProbe{
+		spec := runtime.ReturnProbe{
 			Addr: f.Addr, DataSize: 8,
 			MaxActive: []int{1, 1000}[(uint64(i)+seed)%2],
 			EntryHandler: func(rc *runtime.ReturnContext) bool {
@@ -110,7 +110,8 @@ func returnsOnCPUs(t *testing.T, p *program, seed uint64) {
 				}
 			},
 		}
-		if err := p.RegisterReturn(c.ReturnProbe); err == nil {
+		var err error
+		if c.Link, err = p.Attach(spec); err == nil {
 			probes = append(probes, c)
 		}
 	}
@@ -119,8 +120,8 @@ func returnsOnCPUs(t *testing.T, p *program, seed uint64) {
 	var returns, missed uint64
 	for _, c := range probes {
 		returns, missed = returns+c.returns, missed+c.Nmissed()
-		if c.returns > c.calls || c.returns != c.Returns() {
-			t.Errorf("%#x: %d calls, %d returns, %d of the probe", c.Addr, c.calls, c.returns, c.Returns())
+		if c.returns > c.calls || c.returns != c.Hits() {
+			t.Errorf("%#x: %d calls, %d returns, %d of the probe", c.Address(), c.calls, c.returns, c.Hits())
 		}
 	}
 	if returns == 0 || len(probes) < len(functions)*9/10 {

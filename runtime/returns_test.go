@@ -60,12 +60,9 @@ func (p *program) calls(t testing.TB, want uint64, name string, args ...uint64) 
 }
 
 // returnProbe registers a return probe.
-func (p *program) returnProbe(t testing.TB, rp *runtime.ReturnProbe) *runtime.ReturnProbe {
+func (p *program) returnProbe(t testing.TB, spec runtime.ReturnProbe) *runtime.Link {
 	t.Helper()
-	if err := p.RegisterReturn(rp); err != nil {
-		t.Fatal(err)
-	}
-	return rp
+	return attach(t, p, spec)
 }
 
 // same checks what ought to be equal.
@@ -87,8 +84,9 @@ func (p *program) settled(t testing.TB) {
 func TestReturnHandlers(t *testing.T) {
 	eachReturns(t, func(t *testing.T, p *program) {
 		var caller, trampoline uint64
-		rp := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "tail", DataSize: 16})
-		rp.EntryHandler = func(c *runtime.ReturnContext) bool {
+		var rp *runtime.Link
+		spec := runtime.ReturnProbe{Symbol: "tail", DataSize: 16}
+		spec.EntryHandler = func(c *runtime.ReturnContext) bool {
 			x, _ := c.Regs.Arg(0)
 			same(t, "what is kept at the entry", [16]byte(c.Data), [16]byte{})
 			c.Data[3] = byte(x)
@@ -96,16 +94,17 @@ func TestReturnHandlers(t *testing.T) {
 			same(t, "the return address at the entry", c.Regs.ReturnAddress(), caller)
 			return x == 4
 		}
-		rp.Handler = func(c *runtime.ReturnContext) {
+		spec.Handler = func(c *runtime.ReturnContext) {
 			same(t, "where it returns to", c.To, caller)
 			same(t, "the instruction pointer", c.Regs.IP(), caller)
 			same(t, "the return address", c.Regs.ReturnAddress(), caller)
-			same(t, "the return probe", c.Return, rp)
+			same(t, "the return probe", c.Link, rp)
 			same(t, "what is kept", uint64(c.Data[3])*3, c.Regs.ReturnValue())
 			c.Regs.SetReturnValue(c.Regs.ReturnValue() + 100)
 		}
+		rp = p.returnProbe(t, spec)
 		// What the probe behind sees is what the function will return to.
-		p.Register(&runtime.Probe{Addr: rp.Entry().Address(), PreHandler: func(c *runtime.Context) bool {
+		try(p, runtime.Probe{Addr: rp.Address(), PreHandler: func(c *runtime.Context) bool {
 			same(t, "the return address for a probe behind", c.Regs.ReturnAddress(), caller)
 			if link := p.m.ISA.Convention().Link; link >= 0 {
 				trampoline = c.Regs.Reg(link)
@@ -124,7 +123,7 @@ func TestReturnHandlers(t *testing.T) {
 			p.calls(t, (6+1)*3+100+5, "calls_head", 6)
 			p.settled(t)
 		}
-		same(t, "returns", rp.Returns(), 6)
+		same(t, "returns", rp.Hits(), 6)
 		same(t, "missed", rp.Nmissed(), 0)
 		same(t, "calls that are going on", p.Depth(0), 0)
 	})
@@ -139,18 +138,18 @@ func TestMaxActiveRecursion(t *testing.T) {
 		const depth = 50
 		for _, test := range []struct{ most, want uint64 }{{0, 10}, {1, 1}, {7, 7}, {depth, depth}, {depth + 1, depth + 1}, {1000, depth + 1}} {
 			returned := uint64(0)
-			rp := p.returnProbe(t, &runtime.ReturnProbe{
+			rp := p.returnProbe(t, runtime.ReturnProbe{
 				Symbol: "descend", MaxActive: int(test.most),
 				Handler: func(*runtime.ReturnContext) { returned++ },
 			})
 			for i := range uint64(3) {
 				p.calls(t, descending(depth), "descend", depth)
 				same(t, "returns", returned, (i+1)*test.want)
-				same(t, "Returns", rp.Returns(), (i+1)*test.want)
+				same(t, "Returns", rp.Hits(), (i+1)*test.want)
 				same(t, "missed", rp.Nmissed(), (i+1)*(depth+1-test.want))
 				p.settled(t)
 			}
-			if err := p.UnregisterReturn(rp); err != nil {
+			if err := rp.Close(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -173,12 +172,12 @@ func TestManyActive(t *testing.T) {
 	const depth = 10_000
 	eachReturns(t, func(t *testing.T, p *program) {
 		p.deepStack(t, 4<<20)
-		var probes []*runtime.ReturnProbe
+		var probes []*runtime.Link
 		for _, name := range []string{"descend", "odd", "even"} {
-			probes = append(probes, p.returnProbe(t, &runtime.ReturnProbe{Symbol: name, MaxActive: depth, DataSize: 8}))
+			probes = append(probes, p.returnProbe(t, runtime.ReturnProbe{Symbol: name, MaxActive: depth, DataSize: 8}))
 		}
 		deepest := 0
-		p.Register(&runtime.Probe{Symbol: "bottom", PreHandler: func(*runtime.Context) bool {
+		attach(t, p, runtime.Probe{Symbol: "bottom", PreHandler: func(*runtime.Context) bool {
 			deepest = p.Depth(0)
 			return false
 		}})
@@ -190,7 +189,7 @@ func TestManyActive(t *testing.T) {
 			p.settled(t)
 		}
 		for i, want := range []struct{ returns, missed uint64 }{{2 * depth, 2}, {depth, 0}, {depth + 2, 0}} {
-			same(t, "returns", probes[i].Returns(), want.returns)
+			same(t, "returns", probes[i].Hits(), want.returns)
 			same(t, "missed", probes[i].Nmissed(), want.missed)
 		}
 		same(t, "calls that are going on", p.Depth(0), 0)
@@ -207,17 +206,15 @@ func TestMaxActiveCPUs(t *testing.T) {
 				t.Run(fmt.Sprintf("%s %s seed %d", isa, mode.name, seed), func(t *testing.T) {
 					p := openReturns(t, isa, guest.Options{CPUs: 4, Turn: 11, Seed: seed}, mode.opt)
 					var active, calls, returns, missed uint64
-					count := &runtime.Probe{Addr: p.entryOf(t, "descend"), PreHandler: func(*runtime.Context) bool {
+					attach(t, p, runtime.Probe{Addr: p.entryOf(t, "descend"), PreHandler: func(*runtime.Context) bool {
 						calls++
 						if active == most {
 							missed++
 						}
 						return false
-					}}
-					if err := p.Register(count); err != nil {
-						t.Fatal(err)
-					}
-					rp := p.returnProbe(t, &runtime.ReturnProbe{
+					}})
+
+					rp := p.returnProbe(t, runtime.ReturnProbe{
 						Symbol: "descend", MaxActive: most,
 						EntryHandler: func(*runtime.ReturnContext) bool { active++; return false },
 						Handler:      func(*runtime.ReturnContext) { active--; returns++ },
@@ -249,7 +246,7 @@ func TestMaxActiveCPUs(t *testing.T) {
 					}
 					same(t, "calls", calls, 4*rounds*(depth+1))
 					same(t, "Nmissed", rp.Nmissed(), missed)
-					same(t, "Returns", rp.Returns(), calls-missed)
+					same(t, "Returns", rp.Hits(), calls-missed)
 					same(t, "handled returns", returns, calls-missed)
 					if missed == 0 || returns == 0 {
 						t.Errorf("%d missed, %d returns", missed, returns)
@@ -263,9 +260,9 @@ func TestMaxActiveCPUs(t *testing.T) {
 // entryOf returns where the probe of a function's entry is put.
 func (p *program) entryOf(t *testing.T, function string) uint64 {
 	t.Helper()
-	rp := p.returnProbe(t, &runtime.ReturnProbe{Symbol: function})
-	addr := rp.Entry().Address()
-	if err := p.UnregisterReturn(rp); err != nil {
+	rp := p.returnProbe(t, runtime.ReturnProbe{Symbol: function})
+	addr := rp.Address()
+	if err := rp.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return addr
@@ -276,9 +273,9 @@ func (p *program) entryOf(t *testing.T, function string) uint64 {
 func TestSeveralReturnProbes(t *testing.T) {
 	eachReturns(t, func(t *testing.T, p *program) {
 		var order string
-		var probes []*runtime.ReturnProbe
+		var probes []*again[runtime.ReturnProbe]
 		for _, name := range []string{"a", "b", "c"} {
-			probes = append(probes, p.returnProbe(t, &runtime.ReturnProbe{
+			probe := &again[runtime.ReturnProbe]{spec: runtime.ReturnProbe{
 				Symbol: "descend",
 				EntryHandler: func(c *runtime.ReturnContext) bool {
 					n, _ := c.Regs.Arg(0)
@@ -288,12 +285,14 @@ func TestSeveralReturnProbes(t *testing.T) {
 					same(t, "the return address", c.To, c.Regs.ReturnAddress())
 					order += name
 				},
-			}))
+			}}
+			same(t, "attaching", probe.attach(p), nil)
+			probes = append(probes, probe)
 		}
 		unregister := false
-		p.Register(&runtime.Probe{Symbol: "bottom", PreHandler: func(*runtime.Context) bool {
+		attach(t, p, runtime.Probe{Symbol: "bottom", PreHandler: func(*runtime.Context) bool {
 			if unregister {
-				same(t, "the error", p.UnregisterReturn(probes[1]), nil)
+				same(t, "the error", probes[1].Close(), nil)
 			}
 			return false
 		}})
@@ -309,12 +308,10 @@ func TestSeveralReturnProbes(t *testing.T) {
 		check("cbabacba")
 		unregister = true
 		check("caaca")
-		same(t, "returns", probes[1].Returns(), 6)
+		same(t, "returns", probes[1].Hits(), 6)
 		unregister = false
 		check("caaca")
-		if err := p.RegisterReturn(probes[1]); err != nil {
-			t.Fatal(err)
-		}
+		same(t, "attaching again", probes[1].attach(p), nil)
 		check("bcababca")
 	})
 }
@@ -323,21 +320,20 @@ func TestSeveralReturnProbes(t *testing.T) {
 // probe in front of every instruction that a run executes.
 func TestReturnProbeAtAnyTime(t *testing.T) {
 	const depth = 1
+	type probe = again[runtime.ReturnProbe]
+	attach := func(p *program, rp *probe) error { return rp.attach(p) }
+	detach := func(_ *program, rp *probe) error { return rp.Close() }
 	changes := []struct {
 		name          string
-		before, amid  func(p *program, rp *runtime.ReturnProbe) error
-		after         func(p *program, rp *runtime.ReturnProbe) error
+		before, amid  func(p *program, rp *probe) error
+		after         func(p *program, rp *probe) error
 		handlesActive bool
 	}{
-		{"unregister", (*program).RegisterReturn, (*program).UnregisterReturn, nil, false},
-		{"register", nil, (*program).RegisterReturn, (*program).UnregisterReturn, false},
-		{"disable", (*program).RegisterReturn, (*program).DisableReturn, (*program).UnregisterReturn, true},
-		{"register again", (*program).RegisterReturn, func(p *program, rp *runtime.ReturnProbe) error {
-			return errors.Join(p.UnregisterReturn(rp), p.RegisterReturn(rp))
-		}, (*program).UnregisterReturn, false},
-		{"switch off and on", (*program).RegisterReturn, func(p *program, rp *runtime.ReturnProbe) error {
-			return errors.Join(p.SetArmed(false), p.SetArmed(true))
-		}, (*program).UnregisterReturn, true},
+		{"close", attach, detach, nil, false},
+		{"attach", nil, attach, detach, false},
+		{"disable", attach, func(_ *program, rp *probe) error { return rp.Disable() }, detach, true},
+		{"attach again", attach, func(p *program, rp *probe) error { return errors.Join(rp.Close(), rp.attach(p)) }, detach, false},
+		{"switch off and on", attach, func(p *program, _ *probe) error { return errors.Join(p.SetArmed(false), p.SetArmed(true)) }, detach, true},
 	}
 	for _, isa := range arch.Names() {
 		for _, mode := range trampolines {
@@ -349,12 +345,12 @@ func TestReturnProbeAtAnyTime(t *testing.T) {
 					p := openReturns(t, isa, guest.Options{Exact: true}, mode.opt)
 					f := p.function(t, "descend")
 					var calls, returns int
-					rp := &runtime.ReturnProbe{
+					rp := &probe{spec: runtime.ReturnProbe{
 						Symbol:       "descend",
 						EntryHandler: func(*runtime.ReturnContext) bool { calls++; return false },
 						Handler:      func(*runtime.ReturnContext) { returns++ },
-					}
-					do := func(f func(p *program, rp *runtime.ReturnProbe) error) {
+					}}
+					do := func(f func(p *program, rp *probe) error) {
 						t.Helper()
 						if f == nil {
 							return
@@ -399,34 +395,28 @@ func TestReturnProbeAtAnyTime(t *testing.T) {
 	}
 }
 
-// RegisterReturn and the others are those of the Runtime, as functions of a type.
-func (p *program) RegisterReturn(rp *runtime.ReturnProbe) error { return p.Runtime.RegisterReturn(rp) }
-func (p *program) UnregisterReturn(rp *runtime.ReturnProbe) error {
-	return p.Runtime.UnregisterReturn(rp)
-}
-func (p *program) DisableReturn(rp *runtime.ReturnProbe) error { return p.Runtime.DisableReturn(rp) }
-
 // TestUnregisterReturnInHandler has the handlers of a return probe take it away.
 func TestUnregisterReturnInHandler(t *testing.T) {
 	eachReturns(t, func(t *testing.T, p *program) {
 		for _, where := range []string{"entry", "return"} {
-			for _, again := range []bool{false, true} {
-				var rp *runtime.ReturnProbe
+			for _, anew := range []bool{false, true} {
+				rp := &again[runtime.ReturnProbe]{}
 				returns, calls := 0, 0
 				remove := func(at string) {
 					if at != where || calls != 2 {
 						return
 					}
-					same(t, "unregistering", p.UnregisterReturn(rp), nil)
-					if again {
-						same(t, "registering", p.RegisterReturn(rp), nil)
+					same(t, "unregistering", rp.Close(), nil)
+					if anew {
+						same(t, "attaching", rp.attach(p), nil)
 					}
 				}
-				rp = p.returnProbe(t, &runtime.ReturnProbe{
+				rp.spec = runtime.ReturnProbe{
 					Symbol: "descend", MaxActive: 1,
 					EntryHandler: func(*runtime.ReturnContext) bool { calls++; remove("entry"); return false },
 					Handler:      func(*runtime.ReturnContext) { returns++; remove("return") },
-				})
+				}
+				same(t, "attaching", rp.attach(p), nil)
 				for range 3 {
 					p.calls(t, descending(0), "descend", 0)
 					p.settled(t)
@@ -434,14 +424,14 @@ func TestUnregisterReturnInHandler(t *testing.T) {
 				want := map[string]map[bool][2]int{
 					"entry":  {false: {2, 1}, true: {3, 2}},
 					"return": {false: {2, 2}, true: {3, 3}},
-				}[where][again]
+				}[where][anew]
 				same(t, "calls and returns, removed at the "+where, [2]int{calls, returns}, want)
-				if again {
+				if anew {
 					p.calls(t, descending(3), "descend", 3)
 					same(t, "instances", calls-want[0], 1)
-					same(t, "the error", p.UnregisterReturn(rp), nil)
+					same(t, "the error", rp.Close(), nil)
 				}
-				same(t, "registered", rp.Entry() == nil, true)
+				same(t, "attached", rp.Address(), 0)
 			}
 		}
 	})
@@ -457,7 +447,7 @@ func TestReturnTasks(t *testing.T) {
 				c, file := p.m.CPUs[0], p.m.File
 				fresh := file.NewState()
 				c.Save(fresh)
-				rp := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "descend", MaxActive: 4, DataSize: 8})
+				rp := p.returnProbe(t, runtime.ReturnProbe{Symbol: "descend", MaxActive: 4, DataSize: 8})
 				f := p.function(t, "descend")
 				amid := func(cpu int, task uint64) {
 					t.Helper()
@@ -496,7 +486,7 @@ func TestReturnTasks(t *testing.T) {
 					t.Fatal(err)
 				}
 				same(t, "the result", other.Result(), descending(3))
-				same(t, "returns", rp.Returns(), 4)
+				same(t, "returns", rp.Hits(), 4)
 				same(t, "calls that are going on", p.Depth(200), 0)
 			})
 		}
@@ -533,16 +523,16 @@ func saveStack(t *testing.T, p *program) []byte {
 func TestReturnLongjmp(t *testing.T) {
 	const rounds, depth = 100, 3
 	eachReturns(t, func(t *testing.T, p *program) {
-		leap := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "leap", MaxActive: depth + 1})
-		tail := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "tail", MaxActive: 1})
-		both := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "leap", MaxActive: depth + 1})
-		outer := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "leaps"})
+		leap := p.returnProbe(t, runtime.ReturnProbe{Symbol: "leap", MaxActive: depth + 1})
+		tail := p.returnProbe(t, runtime.ReturnProbe{Symbol: "tail", MaxActive: 1})
+		both := p.returnProbe(t, runtime.ReturnProbe{Symbol: "leap", MaxActive: depth + 1})
+		outer := p.returnProbe(t, runtime.ReturnProbe{Symbol: "leaps"})
 		for i := range uint64(2) {
 			p.calls(t, rounds*(rounds-1)/2*3, "leaps", rounds, depth)
-			same(t, "returns of what never does", leap.Returns()+both.Returns(), 0)
+			same(t, "returns of what never does", leap.Hits()+both.Hits(), 0)
 			same(t, "missed", leap.Nmissed()+tail.Nmissed()+both.Nmissed(), 0)
-			same(t, "returns", tail.Returns(), (i+1)*rounds)
-			same(t, "returns of the outer function", outer.Returns(), i+1)
+			same(t, "returns", tail.Hits(), (i+1)*rounds)
+			same(t, "returns of the outer function", outer.Hits(), i+1)
 			same(t, "calls that are going on", p.Depth(0), 0)
 			p.settled(t)
 		}
@@ -554,7 +544,7 @@ func TestReturnTailCall(t *testing.T) {
 	eachReturns(t, func(t *testing.T, p *program) {
 		var order []string
 		for _, name := range []string{"head", "tail"} {
-			p.returnProbe(t, &runtime.ReturnProbe{Symbol: name, MaxActive: 1, Handler: func(c *runtime.ReturnContext) {
+			p.returnProbe(t, runtime.ReturnProbe{Symbol: name, MaxActive: 1, Handler: func(c *runtime.ReturnContext) {
 				order = append(order, fmt.Sprint(name, c.Regs.ReturnValue()))
 				same(t, "the return address", c.To, c.Regs.ReturnAddress())
 			}})
@@ -611,7 +601,7 @@ func TestReturnStackWalk(t *testing.T) {
 	eachReturns(t, func(t *testing.T, p *program) {
 		var walked []uint64
 		raw := 0
-		entry := &runtime.Probe{Symbol: "bottom", PreHandler: func(c *runtime.Context) bool {
+		attach(t, p, runtime.Probe{Symbol: "bottom", PreHandler: func(c *runtime.Context) bool {
 			raw = 0
 			walked = p.walkStack(t, c, func(at, addr uint64) uint64 {
 				real := p.RealReturnAddress(0, at, addr)
@@ -621,17 +611,15 @@ func TestReturnStackWalk(t *testing.T) {
 				return real
 			})
 			return false
-		}}
-		if err := p.Register(entry); err != nil {
-			t.Fatal(err)
-		}
+		}})
+
 		for _, probed := range [][]string{{"descend"}, {"descend", "bottom", "descend", "bottom"}} {
 			for i := range 3 {
 				p.calls(t, descending(6), "descend", 6)
 				want := walked
-				var probes []*runtime.ReturnProbe
+				var probes []*runtime.Link
 				for _, name := range probed {
-					probes = append(probes, p.returnProbe(t, &runtime.ReturnProbe{Symbol: name, MaxActive: 5 + i}))
+					probes = append(probes, p.returnProbe(t, runtime.ReturnProbe{Symbol: name, MaxActive: 5 + i}))
 				}
 				p.settled(t)
 				p.calls(t, descending(6), "descend", 6)
@@ -642,7 +630,7 @@ func TestReturnStackWalk(t *testing.T) {
 					t.Errorf("with probes of %v no trampoline is on the stack", probed)
 				}
 				for _, rp := range probes {
-					same(t, "the error", p.UnregisterReturn(rp), nil)
+					same(t, "the error", rp.Close(), nil)
 				}
 			}
 		}
@@ -661,7 +649,7 @@ func TestReturnTwice(t *testing.T) {
 				}
 				for _, f := range functions {
 					if strings.HasSuffix(f.Name, "save_context") || f.Name == "unwind" {
-						p.returnProbe(t, &runtime.ReturnProbe{Addr: f.Addr})
+						p.returnProbe(t, runtime.ReturnProbe{Addr: f.Addr})
 					}
 				}
 				_, err = p.Call(t.Context(), 0, p.function(t, "unwind"), 3, 5)
@@ -684,44 +672,43 @@ func TestReturnProbeRefused(t *testing.T) {
 				t.Errorf("%s: %v, want %v (%s)", what, err, errno, rule)
 			}
 		}
-		rp := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "descend"})
-		entry := rp.Entry().Address()
-		refused("twice", p.RegisterReturn(rp), "runtime/registered", classify.EINVAL)
-		refused("behind the entry", p.RegisterReturn(&runtime.ReturnProbe{Addr: entry + 8}), "runtime/not-entry", classify.EINVAL)
-		refused("with an offset", p.RegisterReturn(&runtime.ReturnProbe{Symbol: "descend", Offset: 24}), "runtime/not-entry", classify.EINVAL)
-		refused("no function", p.RegisterReturn(&runtime.ReturnProbe{Symbol: "nothing"}), "runtime/symbol", classify.ENOENT)
-		refused("the stack", p.RegisterReturn(&runtime.ReturnProbe{Addr: bufferAddr}), "runtime/not-text", classify.EINVAL)
-		refused("the mirror's function", p.RegisterJprobe(&runtime.Jprobe{Addr: entry + 8, Mirror: f}), "runtime/not-entry", classify.EINVAL)
+		rp := p.returnProbe(t, runtime.ReturnProbe{Symbol: "descend"})
+		entry := rp.Address()
+		refused("behind the entry", try(p, runtime.ReturnProbe{Addr: entry + 8}), "runtime/not-entry", classify.EINVAL)
+		refused("with an offset", try(p, runtime.ReturnProbe{Symbol: "descend", Offset: 24}), "runtime/not-entry", classify.EINVAL)
+		refused("no function", try(p, runtime.ReturnProbe{Symbol: "nothing"}), "runtime/symbol", classify.ENOENT)
+		refused("the stack", try(p, runtime.ReturnProbe{Addr: bufferAddr}), "runtime/not-text", classify.EINVAL)
+		refused("the mirror's function", try(p, runtime.Jprobe{Addr: entry + 8, Mirror: f}), "runtime/not-entry", classify.EINVAL)
 		same(t, "probes", p.Stats().Probes, 1)
-		same(t, "unregistering", p.UnregisterReturn(rp), nil)
+		same(t, "unregistering", rp.Close(), nil)
 		same(t, "probes", p.Stats().Probes+p.Stats().Sites, 0)
-		refused("unregistering again", p.UnregisterReturn(rp), "runtime/not-registered", classify.EINVAL)
-		refused("disabling", p.DisableReturn(rp), "runtime/not-registered", classify.EINVAL)
+		refused("unregistering again", rp.Close(), "runtime/not-registered", classify.EINVAL)
+		refused("disabling", rp.Disable(), "runtime/not-registered", classify.EINVAL)
 		// The entry may be named in several ways.
 		for _, addr := range []uint64{f.Entry, entry} {
-			rp := p.returnProbe(t, &runtime.ReturnProbe{Addr: addr})
-			same(t, "the entry", rp.Entry().Address(), entry)
+			rp := p.returnProbe(t, runtime.ReturnProbe{Addr: addr})
+			same(t, "the entry", rp.Address(), entry)
 			p.calls(t, descending(3), "descend", 3)
-			same(t, "returns", rp.Returns(), 4)
-			same(t, "the error", p.UnregisterReturn(rp), nil)
+			same(t, "returns", rp.Hits(), 4)
+			same(t, "the error", rp.Close(), nil)
 		}
 	})
 }
 
 func TestReturnProbeDisabled(t *testing.T) {
 	eachReturns(t, func(t *testing.T, p *program) {
-		rp := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "descend", Disabled: true})
+		rp := p.returnProbe(t, runtime.ReturnProbe{Symbol: "descend", Disabled: true})
 		check := func(what string, want uint64) {
 			t.Helper()
 			p.calls(t, descending(1), "descend", 1)
-			same(t, "returns, "+what, rp.Returns(), want)
+			same(t, "returns, "+what, rp.Hits(), want)
 			p.settled(t)
 		}
 		check("disabled", 0)
-		same(t, "the error", p.EnableReturn(rp), nil)
+		same(t, "the error", rp.Enable(), nil)
 		check("enabled", 2)
 		check("enabled", 4)
-		same(t, "the error", p.DisableReturn(rp), nil)
+		same(t, "the error", rp.Disable(), nil)
 		check("disabled again", 4)
 	})
 }
@@ -729,19 +716,19 @@ func TestReturnProbeDisabled(t *testing.T) {
 // TestReturnUnload has the image go away while functions of it run.
 func TestReturnUnload(t *testing.T) {
 	eachReturns(t, func(t *testing.T, p *program) {
-		rp := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "descend"})
+		rp := p.returnProbe(t, runtime.ReturnProbe{Symbol: "descend"})
 		p.calls(t, descending(3), "descend", 3)
 		p.settled(t)
 		var list strings.Builder
 		same(t, "the error", p.List(&list), nil)
-		if want := fmt.Sprintf("%016x  r  descend", rp.Entry().Address()); !strings.HasPrefix(list.String(), want) {
+		if want := fmt.Sprintf("%016x  r  descend", rp.Address()); !strings.HasPrefix(list.String(), want) {
 			t.Errorf("the list is %q, want %q", list.String(), want)
 		}
 		if err := p.Start(0, p.function(t, "descend"), 2000); err != nil {
 			t.Fatal(err)
 		}
 		p.stepTo(t, 0, 0, 10)
-		same(t, "the error", p.DisableReturn(rp), nil)
+		same(t, "the error", rp.Disable(), nil)
 		p.settled(t)
 		same(t, "the error", p.Unload(p.image), nil)
 		if err := p.Run(t.Context(), 1<<24); err != nil {
@@ -749,8 +736,8 @@ func TestReturnUnload(t *testing.T) {
 		}
 		same(t, "the result", p.Result(0), descending(2000))
 		same(t, "calls that are going on", p.Depth(0), 0)
-		same(t, "gone", rp.Entry().Gone(), true)
-		same(t, "the error", p.UnregisterReturn(rp), nil)
+		same(t, "gone", rp.Gone(), true)
+		same(t, "the error", rp.Close(), nil)
 	})
 }
 

@@ -19,7 +19,7 @@ func TestContextEndsRun(t *testing.T) {
 	eachQuick(t, func(t *testing.T, p *program, sort machine.Function) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var hits int
-		p.start(t, sort, &runtime.Probe{PreHandler: func(*runtime.Context) bool {
+		p.start(t, sort, runtime.Probe{PreHandler: func(*runtime.Context) bool {
 			if hits++; hits == 300 {
 				cancel()
 			}
@@ -53,7 +53,7 @@ func TestContextEndsHandlersCall(t *testing.T) {
 	eachQuick(t, func(t *testing.T, p *program, sort machine.Function) {
 		ctx, cancel := context.WithCancel(t.Context())
 		end := false
-		p.start(t, sort, &runtime.Probe{PreHandler: func(c *runtime.Context) bool {
+		p.start(t, sort, runtime.Probe{PreHandler: func(c *runtime.Context) bool {
 			if end {
 				cancel()
 			}
@@ -74,20 +74,18 @@ func TestContextEndsHandlersCall(t *testing.T) {
 func TestNestedCallsKeepRegisters(t *testing.T) {
 	eachReturns(t, func(t *testing.T, p *program) {
 		mirror := p.function(t, "mirror_scale")
-		probe := &runtime.Probe{Symbol: "scale", PreHandler: func(c *runtime.Context) bool {
+		probe := attach(t, p, runtime.Probe{Symbol: "scale", PreHandler: func(c *runtime.Context) bool {
 			_, err := c.Call(mirror)
 			same(t, "the error of a call in a handler", err, nil)
 			return false
-		}}
-		if err := p.Register(probe); err != nil {
-			t.Fatal(err)
-		}
+		}})
+
 		for x := range uint64(4) {
 			p.calls(t, x*4+3, "calls_scale", x)
 			p.settled(t)
 		}
-		same(t, "hits", p.Hits(probe), 4)
-		if err := errors.Join(p.Unregister(probe), p.Start(0, p.function(t, "calls_scale"), 9)); err != nil {
+		same(t, "hits", probe.Hits(), 4)
+		if err := errors.Join(probe.Close(), p.Start(0, p.function(t, "calls_scale"), 9)); err != nil {
 			t.Fatal(err)
 		}
 		for p.m.CPU(0).Running() {
@@ -112,14 +110,12 @@ func TestHandlerPanics(t *testing.T) {
 					panic("no")
 				}
 			}
-			rp := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "descend"})
-			probe := &runtime.Probe{Symbol: "bottom", PreHandler: func(*runtime.Context) bool { handler(); return false }}
+			rp := p.returnProbe(t, runtime.ReturnProbe{Symbol: "descend"})
+			probeSpec := runtime.Probe{Symbol: "bottom", PreHandler: func(*runtime.Context) bool { handler(); return false }}
 			if behind {
-				probe.PreHandler, probe.PostHandler = nil, func(*runtime.Context) { handler() }
+				probeSpec.PreHandler, probeSpec.PostHandler = nil, func(*runtime.Context) { handler() }
 			}
-			if err := p.Register(probe); err != nil {
-				t.Fatal(err)
-			}
+			probe := attach(t, p, probeSpec)
 			call := func() (panicked any) {
 				defer func() { panicked = recover() }()
 				p.calls(t, descending(3), "descend", 3)
@@ -137,7 +133,7 @@ func TestHandlerPanics(t *testing.T) {
 			same(t, "the result", p.Result(0), descending(3))
 			same(t, "a panic", call(), nil)
 			same(t, "missed", probe.Nmissed()+rp.Nmissed(), 0)
-			same(t, "returns", rp.Returns(), 4*4)
+			same(t, "returns", rp.Hits(), 4*4)
 		})
 	}
 }
@@ -149,13 +145,13 @@ func TestInterruptsCallProbedFunctions(t *testing.T) {
 		for _, mode := range trampolines[:3] {
 			t.Run(isa+" "+mode.name, func(t *testing.T) {
 				p := openReturns(t, isa, guest.Options{Exact: true}, mode.opt)
-				rp := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "descend"})
+				rp := p.returnProbe(t, runtime.ReturnProbe{Symbol: "descend"})
 				f := p.function(t, "descend")
 				for range 2 {
 					p.calls(t, descending(1), "descend", 1)
 					p.settled(t)
 				}
-				calls := rp.Returns()
+				calls := rp.Hits()
 				if err := p.Start(0, f, 1); err != nil {
 					t.Fatal(err)
 				}
@@ -166,7 +162,7 @@ func TestInterruptsCallProbedFunctions(t *testing.T) {
 					}
 				}
 				same(t, "the result", p.Result(0), descending(1))
-				same(t, "returns and misses", rp.Returns()+rp.Nmissed(), calls+2+interrupts)
+				same(t, "returns and misses", rp.Hits()+rp.Nmissed(), calls+2+interrupts)
 				same(t, "calls that are going on", p.Depth(0), 0)
 			})
 		}

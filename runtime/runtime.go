@@ -278,7 +278,7 @@ func readFixups(img *image.Image, bias uint64) (map[uint64]uint64, error) {
 }
 
 // Unload is called when the text of an image goes away. Its probes are gone:
-// they stay registered, and may be unregistered, but are never hit again.
+// they stay attached, and may be closed, but are never hit again.
 func (r *Runtime) Unload(im *Image) error {
 	switch {
 	case r.closed:

@@ -158,18 +158,18 @@ func TestScale(t *testing.T) {
 	p := openKernel(t, runtime.Options{Kernel: true})
 	addrs := p.optimizable(t, manyProbes)
 	// What the image keeps for all probes is no probe's.
-	first := &runtime.Probe{Addr: addrs[0]}
-	if err := errors.Join(p.Register(first), p.Unregister(first)); err != nil {
+	first := hold(runtime.Probe{Addr: addrs[0]})
+	if err := errors.Join(first.attach(p), first.Close()); err != nil {
 		t.Fatal(err)
 	}
 
 	before := heap()
-	probes := make([]*runtime.Probe, len(addrs))
+	probes := make([]*held, len(addrs))
 	for i, a := range addrs {
-		probes[i] = &runtime.Probe{Addr: a}
+		probes[i] = hold(runtime.Probe{Addr: a})
 	}
 	start := time.Now()
-	if err := p.RegisterAll(probes); err != nil {
+	if err := attachAll(p.Runtime, probes); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d probes registered in %v", len(probes), time.Since(start).Round(time.Millisecond))
@@ -190,13 +190,13 @@ func TestScale(t *testing.T) {
 	var hits uint64
 	p.runKernel(t)
 	for _, pr := range probes {
-		hits += p.Hits(pr)
+		hits += pr.Hits()
 	}
 	if hits == 0 {
 		t.Error("no hits")
 	}
 	t.Logf("%d hits", hits)
-	if err := p.UnregisterAll(probes); err != nil {
+	if err := closeAll(probes); err != nil {
 		t.Error(err)
 	}
 }
@@ -258,8 +258,8 @@ func benchmarkProbes(b *testing.B, opt runtime.Options) {
 		b.Fatal(err)
 	}
 	const loop = 12 // where strlen's loop starts
-	pr := &runtime.Probe{Symbol: "strlen", Offset: loop, PreHandler: readArg}
-	if err := p.Register(pr); err != nil {
+	pr := hold(runtime.Probe{Symbol: "strlen", Offset: loop, PreHandler: readArg})
+	if err := pr.attach(p); err != nil {
 		b.Fatal(err)
 	}
 	registered := 1
@@ -286,7 +286,7 @@ func benchmarkProbes(b *testing.B, opt runtime.Options) {
 }
 
 // registerSome registers n probes in functions other than strlen.
-func (p *program) registerSome(t testing.TB, n int) (probes []*runtime.Probe) {
+func (p *program) registerSome(t testing.TB, n int) (probes []*held) {
 	functions, err := p.img.Functions(image.ExtentSymbol)
 	if err != nil {
 		t.Fatal(err)
@@ -297,8 +297,8 @@ func (p *program) registerSome(t testing.TB, n int) (probes []*runtime.Probe) {
 			continue
 		}
 		for _, inst := range decode.Sweep(p.m.ISA, nil, code, f.Addr) {
-			pr := &runtime.Probe{Addr: inst.Addr}
-			if len(probes) < n && p.Register(pr) == nil {
+			pr := hold(runtime.Probe{Addr: inst.Addr})
+			if len(probes) < n && pr.attach(p) == nil {
 				probes = append(probes, pr)
 			}
 		}

@@ -49,7 +49,6 @@ func TestSequences(t *testing.T) {
 					return
 				}
 			}
-			same(t, "the address of another runtime's probe", w.foreign.Address(), w.foreignAddr)
 			t.Logf("%d sequences, %d calls, %d of them in handlers, %d refused, %d of the guest's calls returned and %d were given up, %d hits, %d panics",
 				sum.sequences, sum.calls, sum.inHandlers, sum.refused, sum.returned, sum.givenUp, sum.hits, sum.panics)
 		})
@@ -64,15 +63,13 @@ type sequenceTotals struct {
 // sequenceWorld is what all sequences of an ISA share: what an independent machine
 // without probes does.
 type sequenceWorld struct {
-	isa         arch.Prober
-	img         *image.Image
-	elf         []byte
-	references  []*reference
-	insts       []judged
-	original    []byte // the text
-	text        machine.Range
-	foreign     *runtime.Probe
-	foreignAddr uint64
+	isa        arch.Prober
+	img        *image.Image
+	elf        []byte
+	references []*reference
+	insts      []judged
+	original   []byte // the text
+	text       machine.Range
 }
 
 // reference is a call as it is executed without probes.
@@ -111,11 +108,6 @@ func newSequenceWorld(t *testing.T, isa string) *sequenceWorld {
 	if err := p.m.ReadText(w.original, w.text.Lo); err != nil {
 		t.Fatal(err)
 	}
-	w.foreign = &runtime.Probe{Symbol: "tail"}
-	if err := p.Register(w.foreign); err != nil {
-		t.Fatal(err)
-	}
-	w.foreignAddr = w.foreign.Address()
 	return w
 }
 
@@ -153,7 +145,7 @@ type activity struct {
 
 // fixedProbe is a probe that stays registered, so that what it has to count is known.
 type fixedProbe struct {
-	*runtime.Probe
+	*held
 	hits                        uint64 // of all activities
 	lo, hi                      uint64 // hits of a counter: at least and at most
 	missedAtLeast, missedAtMost uint64
@@ -177,12 +169,12 @@ type runner struct {
 
 	going   [][]*activity // by CPU; an interrupt is the last
 	fixed   []*fixedProbe
-	returns *runtime.ReturnProbe // of descend, fixed
+	returns *runtime.Link // of descend, fixed
 	entry   uint64
-	loose   []*runtime.Probe
-	rets    []*runtime.ReturnProbe
-	jprobe  *runtime.Jprobe
-	watch   *runtime.WatchProbe
+	loose   []*held
+	rets    []*again[runtime.ReturnProbe]
+	jprobe  *again[runtime.Jprobe]
+	watch   *again[runtime.WatchProbe]
 }
 
 // sequence makes one sequence.
@@ -258,11 +250,9 @@ func (s *runner) open() {
 	for range 1 + s.random.IntN(12) {
 		s.addFixed()
 	}
-	s.returns = &runtime.ReturnProbe{Symbol: "descend", MaxActive: 1000, Handler: func(c *runtime.ReturnContext) { s.top(c.CPU).returns++ }}
-	if err := s.r.RegisterReturn(s.returns); err != nil {
-		s.t.Fatal(err)
-	}
-	s.entry = s.returns.Entry().Address()
+	spec := runtime.ReturnProbe{Symbol: "descend", MaxActive: 1000, Handler: func(c *runtime.ReturnContext) { s.top(c.CPU).returns++ }}
+	s.returns = attach(s.t, s.r, spec)
+	s.entry = s.returns.Address()
 }
 
 // traced returns an address that calls execute.
@@ -272,7 +262,7 @@ func (s *runner) traced() uint64 {
 }
 
 func (s *runner) addFixed() {
-	f := &fixedProbe{Probe: &runtime.Probe{Addr: s.traced(), Counter: s.oneIn(4)}}
+	f := &fixedProbe{held: hold(runtime.Probe{Addr: s.traced(), Counter: s.oneIn(4)})}
 	if !f.Counter {
 		f.PreHandler = func(c *runtime.Context) bool {
 			f.hits++
@@ -287,7 +277,7 @@ func (s *runner) addFixed() {
 		}
 	}
 	var refused *runtime.RegisterError
-	switch err := s.r.Register(f.Probe); {
+	switch err := f.attach(s.r); {
 	case err == nil:
 		s.note("fixed %#x counter %t", f.Addr, f.Counter)
 		s.fixed = append(s.fixed, f)
@@ -372,31 +362,34 @@ func (s *runner) change() {
 	switch n := s.random.IntN(24); n {
 	case 0, 1, 2, 3:
 		p := s.looseProbe()
-		if s.expected(fmt.Sprintf("Register %#x", p.Addr), s.r.Register(p)) {
+		if s.expected(fmt.Sprintf("Register %#x", p.Addr), p.attach(s.r)) {
 			s.loose = append(s.loose, p)
 		}
 	case 4, 5, 6, 7, 8:
 		if p := s.anyLoose(); p != nil {
-			s.expected(fmt.Sprintf("Unregister %#x", p.Addr), s.r.Unregister(p))
+			s.expected(fmt.Sprintf("Unregister %#x", p.Addr), p.Close())
 		}
 	case 9, 10:
 		if p := s.anyLoose(); p != nil {
-			s.expected(fmt.Sprintf("Enable %#x", p.Addr), s.r.Enable(p))
+			s.expected(fmt.Sprintf("Enable %#x", p.Addr), p.Enable())
 		}
 	case 11, 12:
 		if p := s.anyLoose(); p != nil {
-			s.expected(fmt.Sprintf("Disable %#x", p.Addr), s.r.Disable(p))
+			s.expected(fmt.Sprintf("Disable %#x", p.Addr), p.Disable())
 		}
 	case 13:
 		if p := s.anyLoose(); p != nil {
-			s.expected(fmt.Sprintf("Register %#x again", p.Addr), s.r.Register(p))
+			other := hold(p.Probe)
+			if s.expected(fmt.Sprintf("Attach %#x again", p.Addr), other.attach(s.r)) {
+				s.loose = append(s.loose, other)
+			}
 		}
 	case 14:
-		all := []*runtime.Probe{s.looseProbe(), s.looseProbe(), s.looseProbe()}
+		all := []*held{s.looseProbe(), s.looseProbe(), s.looseProbe()}
 		if s.oneIn(3) {
 			all[s.random.IntN(3)] = nil
 		}
-		if s.expected("RegisterAll", s.r.RegisterAll(all)) {
+		if s.expected("RegisterAll", attachAll(s.r, all)) {
 			s.loose = append(s.loose, all...)
 			break
 		}
@@ -412,7 +405,7 @@ func (s *runner) change() {
 	case 18:
 		s.changeWatch()
 	case 19:
-		s.foreignProbe()
+		s.noProbe()
 	case 20:
 		s.expected("Settle", s.r.Settle())
 	case 21:
@@ -422,51 +415,55 @@ func (s *runner) change() {
 	case 22:
 		s.expected("SetArmed", errors.Join(s.r.SetArmed(false), s.r.SetArmed(true)))
 	case 23:
-		s.r.Probes()
+		s.r.Links()
 		s.r.Stats()
 		var list bytes.Buffer
 		s.expected("List", errors.Join(s.r.List(&list), s.r.ListBlacklist(&list)))
 	}
 }
 
-// foreignProbe tries things with another runtime's probe, and with none.
-func (s *runner) foreignProbe() {
-	p := s.w.foreign
-	if s.oneIn(3) {
-		p = nil
+// noProbe tries things with nothing.
+func (s *runner) noProbe() {
+	var none *runtime.Link
+	if s.oneIn(2) {
+		none = new(runtime.Link)
 	}
-	for _, err := range []error{s.r.Register(p), s.r.Enable(p), s.r.Disable(p), s.r.Unregister(p)} {
+	for _, err := range []error{try(s.r, nil), try(s.r, &runtime.Probe{Symbol: "tail"}), none.Enable(), none.Disable(), none.Close()} {
 		if err == nil {
-			s.fail("another runtime's probe, or none, is accepted")
+			s.fail("nothing is accepted as a probe")
 		}
-		s.expected("foreign", err)
+		s.expected("nothing", err)
 	}
 }
 
 func (s *runner) changeReturn() {
 	if len(s.rets) == 0 || s.oneIn(3) {
-		p := &runtime.ReturnProbe{
+		p := runtime.ReturnProbe{
 			Symbol: []string{"descend", "even", "odd", "tail", "bottom", "head", "many", "nothing"}[s.random.IntN(8)], DataSize: []int{0, 8, 4096, 5000}[s.random.IntN(4)],
 			Handler: func(c *runtime.ReturnContext) { s.act(c.Context) }, MaxActive: s.random.IntN(4),
 		}
 		if s.oneIn(2) {
 			p.EntryHandler = func(c *runtime.ReturnContext) bool { s.act(c.Context); return s.oneIn(4) }
 		}
-		if s.expected("RegisterReturn "+p.Symbol, s.r.RegisterReturn(p)) {
-			s.rets = append(s.rets, p)
+		ret := &again[runtime.ReturnProbe]{spec: p}
+		if s.expected("Attach a return probe of "+p.Symbol, ret.attach(s.r)) {
+			s.rets = append(s.rets, ret)
 		}
 		return
 	}
 	p := s.rets[s.random.IntN(len(s.rets))]
 	switch s.random.IntN(4) {
 	case 0:
-		s.expected("UnregisterReturn "+p.Symbol, s.r.UnregisterReturn(p))
+		s.expected("Close a return probe of "+p.spec.Symbol, p.Close())
 	case 1:
-		s.expected("DisableReturn "+p.Symbol, s.r.DisableReturn(p))
+		s.expected("Disable a return probe of "+p.spec.Symbol, p.Disable())
 	case 2:
-		s.expected("EnableReturn "+p.Symbol, s.r.EnableReturn(p))
+		s.expected("Enable a return probe of "+p.spec.Symbol, p.Enable())
 	case 3:
-		s.expected("RegisterReturn "+p.Symbol+" again", s.r.RegisterReturn(p))
+		other := &again[runtime.ReturnProbe]{spec: p.spec}
+		if s.expected("Attach a return probe again", other.attach(s.r)) {
+			s.rets = append(s.rets, other)
+		}
 	}
 }
 
@@ -476,12 +473,12 @@ func (s *runner) changeJprobe() {
 		if err != nil {
 			return // after closing
 		}
-		s.jprobe = &runtime.Jprobe{Symbol: "many", Mirror: f}
+		s.jprobe = &again[runtime.Jprobe]{spec: runtime.Jprobe{Symbol: "many", Mirror: f}}
 	}
-	if s.oneIn(2) {
-		s.expected("RegisterJprobe", s.r.RegisterJprobe(s.jprobe))
+	if s.jprobe.Address() == 0 && s.oneIn(2) {
+		s.expected("Attach a jprobe", s.jprobe.attach(s.r))
 	} else {
-		s.expected("UnregisterJprobe", s.r.UnregisterJprobe(s.jprobe))
+		s.expected("UnregisterJprobe", s.jprobe.Close())
 	}
 }
 
@@ -495,25 +492,25 @@ func (s *runner) function(name string) (machine.Function, error) {
 
 func (s *runner) changeWatch() {
 	if s.watch == nil {
-		s.watch = &runtime.WatchProbe{Addr: bufferAddr, Len: 8, Kind: machine.WatchWrite, Handler: func(*runtime.WatchContext) {}}
+		s.watch = &again[runtime.WatchProbe]{spec: runtime.WatchProbe{Addr: bufferAddr, Len: 8, Kind: machine.WatchWrite, Handler: func(*runtime.WatchContext) {}}}
 	}
 	var err error
 	switch s.random.IntN(4) {
 	case 0:
-		err = s.r.RegisterWatch(s.watch)
+		err = s.watch.attach(s.r)
 	case 1:
-		err = s.r.UnregisterWatch(s.watch)
+		err = s.watch.Close()
 	case 2:
-		err = s.r.DisableWatch(s.watch)
+		err = s.watch.Disable()
 	case 3:
-		err = s.r.EnableWatch(s.watch)
+		err = s.watch.Enable()
 	}
 	s.expected("watch", err)
 }
 
 // looseProbe returns a probe that may come and go.
-func (s *runner) looseProbe() *runtime.Probe {
-	p := &runtime.Probe{Addr: s.traced(), Disabled: s.oneIn(8), Redirects: s.oneIn(8), Counter: s.oneIn(4)}
+func (s *runner) looseProbe() *held {
+	p := hold(runtime.Probe{Addr: s.traced(), Disabled: s.oneIn(8), Redirects: s.oneIn(8), Counter: s.oneIn(4)})
 	if s.oneIn(8) && !s.uprobes { // those are put inside instructions, as in Linux
 		p.Addr += uint64(s.random.IntN(8)) // inside an instruction, which is refused
 	}
@@ -529,7 +526,7 @@ func (s *runner) looseProbe() *runtime.Probe {
 	return p
 }
 
-func (s *runner) anyLoose() *runtime.Probe {
+func (s *runner) anyLoose() *held {
 	if len(s.loose) == 0 {
 		return nil
 	}
@@ -875,22 +872,22 @@ func (s *runner) end() {
 	s.finish()
 	for _, p := range s.loose {
 		if p.Address() != 0 {
-			s.expected("Unregister", s.r.Unregister(p))
+			s.expected("Unregister", p.Close())
 		}
 	}
 	for _, p := range s.rets {
-		if p.Entry() != nil {
-			s.expected("UnregisterReturn", s.r.UnregisterReturn(p))
+		if p.Address() != 0 {
+			s.expected("UnregisterReturn", p.Close())
 		}
 	}
-	if s.jprobe != nil && s.jprobe.Entry() != nil {
-		s.expected("UnregisterJprobe", s.r.UnregisterJprobe(s.jprobe))
+	if s.jprobe != nil && s.jprobe.Address() != 0 {
+		s.expected("UnregisterJprobe", s.jprobe.Close())
 	}
 	s.totals()
 	for _, f := range s.fixed {
-		s.expected("Unregister", s.r.Unregister(f.Probe))
+		s.expected("Unregister", f.Close())
 	}
-	s.expected("UnregisterReturn", s.r.UnregisterReturn(s.returns))
+	s.expected("UnregisterReturn", s.returns.Close())
 	s.expected("Settle", s.r.Settle())
 	st := s.r.Stats()
 	same(s.t, "what waits for CPUs that are nowhere", st.Probes+st.Sites+st.Pending, 0)
@@ -900,7 +897,7 @@ func (s *runner) end() {
 // totals holds what the probes say against what was executed.
 func (s *runner) totals() {
 	for _, f := range s.fixed {
-		hits, missed := s.r.Hits(f.Probe), f.Nmissed()
+		hits, missed := f.Hits(), f.Nmissed()
 		s.sum.hits += hits
 		switch {
 		case f.Counter && (hits < f.lo || hits > f.hi || missed != 0):
@@ -938,7 +935,7 @@ func (s *runner) unload() {
 	}
 	for _, f := range s.fixed {
 		same(s.t, "a probe of unloaded text is gone", f.Gone(), true)
-		s.expected("Unregister", s.r.Unregister(f.Probe))
+		s.expected("Unregister", f.Close())
 	}
 	for range 10 {
 		s.change()
@@ -957,17 +954,17 @@ func (s *runner) useAfterClose() {
 	}
 	hits := uint64(0)
 	for _, f := range s.fixed {
-		hits += s.r.Hits(f.Probe)
+		hits += f.Hits()
 	}
 	s.sum.hits += hits
 	for range 30 {
 		s.call()
 	}
 	for _, f := range s.fixed {
-		if err := s.r.Unregister(f.Probe); !errors.Is(err, machine.ErrClosed) || f.Address() != 0 {
+		if err := f.Close(); !errors.Is(err, machine.ErrClosed) || f.Address() != 0 {
 			s.fail("Unregister after closing: %v", err)
 		}
-		hits -= s.r.Hits(f.Probe)
+		hits -= f.Hits()
 	}
 	same(s.t, "hits that were lost by closing", hits, 0)
 }

@@ -14,7 +14,7 @@ type site struct {
 	inst  decode.Inst
 	image *Image
 	judgement
-	probes   []*Probe // in the order of registration; never changed in place, where handlers may run
+	probes   []*probe // in the order of registration; never changed in place, where handlers may run
 	original []byte   // the text of the region; of the instruction where there is none
 	step     piece    // the copy with a breakpoint behind it
 	boosted  piece    // the copy with a jump back
@@ -38,7 +38,7 @@ type site struct {
 type origin struct{ _ byte }
 
 // at reports whether a probe is at the site, or at one that has taken its place.
-func (p *Probe) at(s *site) bool { return p.site != nil && p.site.origin == s.origin }
+func (p *probe) at(s *site) bool { return p.site != nil && p.site.origin == s.origin }
 
 // boost is the tristate of the paper.
 type boost int8
@@ -120,28 +120,28 @@ func (r *Runtime) unfetchable(s *site) (page uint64, denied bool) {
 
 // enabled reports whether any of the probes wants to be hit.
 func (s *site) enabled() bool {
-	return !s.gone && slices.ContainsFunc(s.probes, func(p *Probe) bool { return p.enabled })
+	return !s.gone && slices.ContainsFunc(s.probes, func(p *probe) bool { return p.enabled })
 }
 
 // needsBreakpoint reports whether a probe keeps its site from becoming a jump.
-func (p *Probe) needsBreakpoint() bool { return p.PostHandler != nil || p.Redirects }
+func (p *probe) needsBreakpoint() bool { return p.PostHandler != nil || p.Redirects }
 
 // hasPost reports whether an enabled probe has a handler behind the instruction.
 func (s *site) hasPost() bool {
-	return slices.ContainsFunc(s.probes, func(p *Probe) bool { return p.enabled && p.PostHandler != nil })
+	return slices.ContainsFunc(s.probes, func(p *probe) bool { return p.enabled && p.PostHandler != nil })
 }
 
 func (s *site) redirects() bool {
-	return slices.ContainsFunc(s.probes, func(p *Probe) bool { return p.enabled && p.Redirects })
+	return slices.ContainsFunc(s.probes, func(p *probe) bool { return p.enabled && p.Redirects })
 }
 
 // onlyCounts reports whether all a probe wants is to be counted.
-func (p *Probe) onlyCounts() bool { return p.Counter && p.PreHandler == nil && p.PostHandler == nil }
+func (p *probe) onlyCounts() bool { return p.Counter && p.PreHandler == nil && p.PostHandler == nil }
 
 // counter returns the only enabled probe, if all it wants is to be counted in
 // the guest.
-func (s *site) counter() *Probe {
-	var only *Probe
+func (s *site) counter() *probe {
+	var only *probe
 	for _, p := range s.probes {
 		if !p.enabled {
 			continue
@@ -154,38 +154,10 @@ func (s *site) counter() *Probe {
 	return only
 }
 
-// Optimized reports whether the probe's breakpoint is a jump now.
-//
-// A jump that replaces several instructions is made only where one can be that traps
-// at the start of each of them: what lands there in a way that the evidence does not
-// foresee, as by an address that is computed from that of something else, is caught
-// and goes on among the moved instructions. That takes a buffer at certain distances
-// from the probe, most of them between 0.4 MB and 2 GB; where there is no room at any
-// of them the breakpoint stays. What lands in the middle of an instruction has never
-// run that instruction, and is not caught.
-func (p *Probe) Optimized() bool {
+func (p *probe) optimized() bool {
 	return p.site != nil && p.site.jump.stage == jumpStands && p.enabled
 }
 
-// Called reports whether the probe is at a patchable entry, which has become a
-// call: there is no breakpoint.
-func (p *Probe) Called() bool { return p.site != nil && p.site.entry && p.site.armed && p.enabled }
+func (p *probe) called() bool { return p.site != nil && p.site.entry && p.site.armed && p.enabled }
 
-// Boosted reports whether the copy of the instruction ends in a jump back.
-func (p *Probe) Boosted() bool { return p.site != nil && p.site.boosting == boostReady }
-
-// Enabled reports whether the probe is registered and enabled.
-func (p *Probe) Enabled() bool { return p.enabled }
-
-// Lost returns why a registered probe is not in the program, as a *RegisterError:
-// the text has changed, so that there must not be one. When it changes again the
-// probe may come back. nil where the probe is not lost.
-func (p *Probe) Lost() error {
-	if p.site == nil || p.site.lost == nil {
-		return nil
-	}
-	return p.site.lost
-}
-
-// Gone reports whether the text of the probe has been unloaded.
-func (p *Probe) Gone() bool { return p.gone }
+func (p *probe) boosted() bool { return p.site != nil && p.site.boosting == boostReady }

@@ -101,7 +101,7 @@ func (c *counterPages) take(r *Runtime) (uint64, error) {
 // giveBack has a count used again.
 func (c *counterPages) giveBack(addr uint64) { c.free = append(c.free, addr) }
 
-func (c *counterPages) add(r *Runtime, p *Probe) {
+func (c *counterPages) add(r *Runtime, p *probe) {
 	v, _ := r.m.ReadWord(p.counter)
 	_ = r.m.WriteWord(p.counter, v+1)
 }

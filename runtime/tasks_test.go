@@ -158,12 +158,12 @@ func TestTasksSwitchedAnywhere(t *testing.T) {
 				for _, cpus := range []int{1, 2} {
 					t.Run(fmt.Sprintf("%s, %d CPUs", mode.name, cpus), func(t *testing.T) {
 						p := open(t, isa, "2", guest.Options{CPUs: cpus, Exact: true, Turn: 20}, mode.opt)
-						returns := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "quick_sort", MaxActive: 100})
+						returns := p.returnProbe(t, runtime.ReturnProbe{Symbol: "quick_sort", MaxActive: 100})
 						hits := map[uint64]map[uint64]uint64{} // by address and task
 						for addr := range want {
 							by := map[uint64]uint64{}
-							probe := &runtime.Probe{Addr: addr, PreHandler: func(c *runtime.Context) bool { by[c.Task()]++; return false }}
-							if p.Register(probe) == nil {
+							probe := runtime.Probe{Addr: addr, PreHandler: func(c *runtime.Context) bool { by[c.Task()]++; return false }}
+							if try(p, probe) == nil {
 								hits[addr] = by
 							}
 						}
@@ -191,11 +191,11 @@ func TestTasksSwitchedAnywhere(t *testing.T) {
 								}
 							}
 						}
-						for _, probe := range p.Probes() {
+						for _, probe := range p.Links() {
 							same(t, "missed", probe.Nmissed(), 0)
 						}
 						same(t, "missed calls", returns.Nmissed(), 0)
-						if got := returns.Returns(); got == 0 || got != threads*want[returns.Entry().Address()] {
+						if got := returns.Hits(); got == 0 || got != threads*want[returns.Address()] {
 							t.Errorf("%d returns", got)
 						}
 					})
@@ -250,9 +250,9 @@ func TestUretprobeDepth(t *testing.T) {
 	for _, isa := range arch.Names() {
 		t.Run(isa, func(t *testing.T) {
 			p := openReturns(t, isa, guest.Options{CPUs: 2, Exact: true}, runtime.Options{Uprobes: true})
-			var probes []*runtime.ReturnProbe
+			var probes []*runtime.Link
 			for _, name := range []string{"odd", "even", "bottom", "even"} {
-				probes = append(probes, p.returnProbe(t, &runtime.ReturnProbe{Symbol: name, MaxActive: 1000}))
+				probes = append(probes, p.returnProbe(t, runtime.ReturnProbe{Symbol: name, MaxActive: 1000}))
 			}
 			even := p.function(t, "even")
 			// While one task is in all of its calls, another one has as many.
@@ -266,7 +266,7 @@ func TestUretprobeDepth(t *testing.T) {
 			}
 			same(t, "the other result", p.Result(1), depth/2*3+8)
 			for i, want := range []struct{ returns, missed uint64 }{{32, 18}, {32, 19}, {0, 1}, {32, 19}} {
-				same(t, "returns", probes[i].Returns(), 2*want.returns)
+				same(t, "returns", probes[i].Hits(), 2*want.returns)
 				same(t, "missed", probes[i].Nmissed(), 2*want.missed)
 			}
 			for task := range uint64(2) {
@@ -284,8 +284,8 @@ func TestReturnErrorEndsTask(t *testing.T) {
 		for _, mode := range trampolines[:3] {
 			t.Run(isa+" "+mode.name, func(t *testing.T) {
 				p := open(t, isa, "2", guest.Options{Exact: true}, mode.opt)
-				p.returnProbe(t, &runtime.ReturnProbe{Symbol: "save_context"})
-				sorts := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "quick_sort", MaxActive: 100})
+				p.returnProbe(t, runtime.ReturnProbe{Symbol: "save_context"})
+				sorts := p.returnProbe(t, runtime.ReturnProbe{Symbol: "quick_sort", MaxActive: 100})
 				s := p.scheduler(1, 40)
 				p.reverse(t, 0, words)
 				s.add(t, "sort_words", bufferAddr, words)
@@ -304,8 +304,8 @@ func TestReturnErrorEndsTask(t *testing.T) {
 				twice.done = true
 				s.run(t)
 				p.sorted(t, 0, words)
-				if sorts.Returns() == 0 || p.Depth(s.threads[0].number) != 0 {
-					t.Errorf("%d returns, %d calls going on", sorts.Returns(), p.Depth(s.threads[0].number))
+				if sorts.Hits() == 0 || p.Depth(s.threads[0].number) != 0 {
+					t.Errorf("%d returns, %d calls going on", sorts.Hits(), p.Depth(s.threads[0].number))
 				}
 			})
 		}
@@ -318,9 +318,9 @@ func TestReturnSignalStack(t *testing.T) {
 	const size = 64 << 10
 	eachReturns(t, func(t *testing.T, p *program) {
 		c, file := p.m.CPUs[0], p.m.File
-		probes := map[string]*runtime.ReturnProbe{}
+		probes := map[string]*runtime.Link{}
 		for _, name := range []string{"descend", "bottom", "head", "tail"} {
-			probes[name] = p.returnProbe(t, &runtime.ReturnProbe{Symbol: name})
+			probes[name] = p.returnProbe(t, runtime.ReturnProbe{Symbol: name})
 		}
 		for i, base := range []uint64{stackTop, 0x6800_0000} { // one goes on where the CPU's ends
 			if err := p.m.Map(base, size, machine.PermRead|machine.PermWrite); err != nil {
@@ -328,7 +328,7 @@ func TestReturnSignalStack(t *testing.T) {
 			}
 			before := map[string]uint64{}
 			for name, rp := range probes {
-				before[name] = rp.Returns() + rp.Nmissed()
+				before[name] = rp.Hits() + rp.Nmissed()
 			}
 			if err := p.Start(0, p.function(t, "descend"), 3); err != nil {
 				t.Fatal(err)
@@ -348,8 +348,8 @@ func TestReturnSignalStack(t *testing.T) {
 			same(t, "the result", p.Result(0), descending(3))
 			same(t, "calls that are going on", p.Depth(0), 0)
 			for name, want := range map[string]uint64{"descend": 4, "bottom": 1, "head": signals, "tail": signals} {
-				if rp := probes[name]; rp.Returns()+rp.Nmissed()-before[name] != want || rp.Returns() == 0 {
-					t.Errorf("stack %d: %s: %d returns and %d missed, want %d together", i, name, rp.Returns(), rp.Nmissed(), want)
+				if rp := probes[name]; rp.Hits()+rp.Nmissed()-before[name] != want || rp.Hits() == 0 {
+					t.Errorf("stack %d: %s: %d returns and %d missed, want %d together", i, name, rp.Hits(), rp.Nmissed(), want)
 				}
 			}
 		}
@@ -364,25 +364,23 @@ const stackTop = 0x7e00_0000_0000
 // does: the hit goes on, and calls return in the task that made them.
 func TestSetTaskInHandler(t *testing.T) {
 	eachReturns(t, func(t *testing.T, p *program) {
-		rp := p.returnProbe(t, &runtime.ReturnProbe{Symbol: "descend", MaxActive: 100})
+		rp := p.returnProbe(t, runtime.ReturnProbe{Symbol: "descend", MaxActive: 100})
 		depths := map[uint64]int{}
-		probe := &runtime.Probe{Symbol: "bottom", PreHandler: func(c *runtime.Context) bool {
+		probe := attach(t, p, runtime.Probe{Symbol: "bottom", PreHandler: func(c *runtime.Context) bool {
 			depths[c.Task()] = p.Depth(c.Task())
 			p.SetTask(c.CPU, 50)
 			depths[c.Task()] = p.Depth(c.Task())
 			p.SetTask(c.CPU, 0)
 			return false
-		}}
-		if err := p.Register(probe); err != nil {
-			t.Fatal(err)
-		}
+		}})
+
 		for i := range uint64(3) {
 			p.calls(t, descending(5), "descend", 5)
 			p.settled(t)
-			same(t, "hits", p.Hits(probe), i+1)
+			same(t, "hits", probe.Hits(), i+1)
 			same(t, "calls of the task", depths[0], 6)
 			same(t, "calls of the other", depths[50], 0)
-			same(t, "returns", rp.Returns(), 6*(i+1))
+			same(t, "returns", rp.Hits(), 6*(i+1))
 		}
 		same(t, "missed", probe.Nmissed()+rp.Nmissed(), 0)
 	})
@@ -394,10 +392,8 @@ func TestReservedAddresses(t *testing.T) {
 	for _, isa := range arch.Names() {
 		reserved := machine.Range{Lo: 0, Hi: 0x1040_0000}
 		p := openReturns(t, isa, guest.Options{}, runtime.Options{Reserved: []machine.Range{reserved}})
-		p.returnProbe(t, &runtime.ReturnProbe{Symbol: "descend"})
-		if err := p.Register(&runtime.Probe{Symbol: "tail"}); err != nil {
-			t.Fatal(err)
-		}
+		p.returnProbe(t, runtime.ReturnProbe{Symbol: "descend"})
+		attach(t, p, runtime.Probe{Symbol: "tail"})
 		p.calls(t, 6, "tail", 2)
 		var list strings.Builder
 		if err := p.ListBlacklist(&list); err != nil {
@@ -429,7 +425,7 @@ func TestTasksShareMemory(t *testing.T) {
 					p := open(t, isa, "2", guest.Options{Exact: true}, mode.opt)
 					for _, inst := range insts {
 						if name, _ := p.img.Symbolize(inst.addr); probing && strings.HasPrefix(name, "add_") {
-							_ = p.Register(&runtime.Probe{Addr: inst.addr})
+							_ = try(p, runtime.Probe{Addr: inst.addr})
 						}
 					}
 					turn := 9
@@ -463,10 +459,10 @@ func TestTasksWatched(t *testing.T) {
 				p := open(t, isa, "2", guest.Options{Exact: true}, runtime.Options{})
 				for i := range uint64(threads) {
 					hits[i] = map[uint64]int{}
-					w := &runtime.WatchProbe{Addr: bufferAddr + i*8*words, Len: 8, Kind: machine.WatchWrite}
+					w := runtime.WatchProbe{Addr: bufferAddr + i*8*words, Len: 8, Kind: machine.WatchWrite}
 					w.Handler = func(c *runtime.WatchContext) { hits[i][c.New]++ }
 					p.reverse(t, i, words)
-					if err := p.RegisterWatch(w); errors.Is(err, classify.ENOSPC) {
+					if err := try(p, w); errors.Is(err, classify.ENOSPC) {
 						continue // one watchpoint is all that the ISA has
 					} else if err != nil {
 						t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 var (
 	ruleTextEntry = classify.Rule{ID: "runtime/text-entry", Errno: classify.EILSEQ,
 		Reason: "what the compiler left at the function's entry has been changed in memory",
-		Remedy: "register the probe anew: it becomes a breakpoint"}
+		Remedy: "attach the probe anew: it becomes a breakpoint"}
 )
 
 var errNoFunction = errors.New("runtime: the address is in no function")

@@ -83,7 +83,7 @@ var ways = []struct {
 
 // eachRewriting calls f with a program of every ISA that writes its text, for every way
 // of executing probed instructions.
-func eachRewriting(t *testing.T, machine guest.Options, f func(t *testing.T, p *snippets, w rewriting, probe func() *runtime.Probe)) {
+func eachRewriting(t *testing.T, machine guest.Options, f func(t *testing.T, p *snippets, w rewriting, probe func() *held)) {
 	for _, isa := range arch.Names() {
 		for _, way := range ways {
 			if way.opt.Stepping == runtime.StepTrap && !steps(isa) {
@@ -92,8 +92,8 @@ func eachRewriting(t *testing.T, machine guest.Options, f func(t *testing.T, p *
 			t.Run(isa+" "+way.name, func(t *testing.T) {
 				w := rewritingOf(isa)
 				p := openSnippets(t, isa, []snippet{{"sum", w.sum}, {"store", w.store}, {"load", w.load}, {"itself", w.itself}}, machine, way.opt)
-				f(t, p, w, func() *runtime.Probe {
-					probe := &runtime.Probe{}
+				f(t, p, w, func() *held {
+					probe := hold(runtime.Probe{})
 					if way.post {
 						probe.PostHandler = func(*runtime.Context) {}
 					}
@@ -108,12 +108,12 @@ func eachRewriting(t *testing.T, machine guest.Options, f func(t *testing.T, p *
 func (p *snippets) starts(name string) (offsets []uint64) {
 	p.t.Helper()
 	for i := range uint64(64) {
-		if p.Register(&runtime.Probe{Symbol: name, Offset: i, Disabled: true}) == nil {
+		if try(p, runtime.Probe{Symbol: name, Offset: i, Disabled: true}) == nil {
 			offsets = append(offsets, i)
 		}
 	}
-	for _, probe := range p.Probes() {
-		if err := p.Unregister(probe); err != nil {
+	for _, probe := range p.Links() {
+		if err := probe.Close(); err != nil {
 			p.t.Fatal(err)
 		}
 	}
@@ -128,7 +128,7 @@ func (p *snippets) starts(name string) (offsets []uint64) {
 // it is without a probe, the program reads what it wrote, hits are counted, and when the
 // probe is gone the text is the program's.
 func TestProgramWritesProbedText(t *testing.T) {
-	eachRewriting(t, guest.Options{CPUs: 2}, func(t *testing.T, p *snippets, w rewriting, newProbe func() *runtime.Probe) {
+	eachRewriting(t, guest.Options{CPUs: 2}, func(t *testing.T, p *snippets, w rewriting, newProbe func() *held) {
 		want := func(numbers [4]uint64) (v uint64) {
 			for _, n := range numbers {
 				v += n
@@ -145,17 +145,17 @@ func TestProgramWritesProbedText(t *testing.T) {
 				}
 			},
 			func(at, n uint64) {
-				handler := &runtime.Probe{Symbol: "load", PreHandler: func(c *runtime.Context) bool {
+				handler := hold(runtime.Probe{Symbol: "load", PreHandler: func(c *runtime.Context) bool {
 					if err := c.Write(at, w.bytes(p.isa, n)); err != nil {
 						t.Error(err)
 					}
 					return false
-				}}
-				if err := p.Register(handler); err != nil {
+				}})
+				if err := handler.attach(p); err != nil {
 					t.Fatal(err)
 				}
 				p.call(0, "load", at)
-				if err := p.Unregister(handler); err != nil {
+				if err := handler.Close(); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -164,7 +164,7 @@ func TestProgramWritesProbedText(t *testing.T) {
 		for _, offset := range p.starts("sum") {
 			probe := newProbe()
 			probe.Symbol, probe.Offset = "sum", offset
-			if err := p.Register(probe); err != nil {
+			if err := probe.attach(p); err != nil {
 				t.Fatal(err)
 			}
 			calls := uint64(0)
@@ -175,7 +175,7 @@ func TestProgramWritesProbedText(t *testing.T) {
 					same(t, fmt.Sprintf("probe at +%d, %s, CPU %d", offset, what, cpu), p.call(cpu, "sum", 100), 100+want(numbers))
 					calls++
 				}
-				same(t, "hits", p.Hits(probe), calls)
+				same(t, "hits", probe.Hits(), calls)
 				same(t, "missed", probe.Nmissed(), 0)
 			}
 			check("first")
@@ -207,7 +207,7 @@ func TestProgramWritesProbedText(t *testing.T) {
 					same(t, "a jump again", probe.Optimized(), optimized)
 				}
 			}
-			if err := p.Unregister(probe); err != nil {
+			if err := probe.Close(); err != nil {
 				t.Fatal(err)
 			}
 			same(t, "without the probe", p.call(0, "sum", 100), 100+want(numbers))
@@ -230,20 +230,20 @@ func (p *snippets) textIsOwn() {
 
 // TestCodeWritesWhatFollows has a probed function change what it executes next but one.
 func TestCodeWritesWhatFollows(t *testing.T) {
-	eachRewriting(t, guest.Options{}, func(t *testing.T, p *snippets, w rewriting, newProbe func() *runtime.Probe) {
+	eachRewriting(t, guest.Options{}, func(t *testing.T, p *snippets, w rewriting, newProbe func() *held) {
 		at := p.at["itself"] + w.third
 		for _, offset := range p.starts("itself") {
 			probe := newProbe()
 			probe.Symbol, probe.Offset = "itself", offset
-			if err := p.Register(probe); err != nil {
+			if err := probe.attach(p); err != nil {
 				t.Fatal(err)
 			}
 			for n := range uint64(6) {
 				p.settle()
 				same(t, fmt.Sprintf("probe at +%d", offset), p.call(0, "itself", at, w.word(n+10)), n+15)
 			}
-			same(t, "hits", p.Hits(probe), 6)
-			if err := p.Unregister(probe); err != nil {
+			same(t, "hits", probe.Hits(), 6)
+			if err := probe.Close(); err != nil {
 				t.Fatal(err)
 			}
 			p.textIsOwn()
@@ -254,7 +254,7 @@ func TestCodeWritesWhatFollows(t *testing.T) {
 // TestTextChangesMeanwhile has the host change all numbers of a function when a CPU is
 // anywhere in it: what it has not executed yet is new, what it has is old.
 func TestTextChangesMeanwhile(t *testing.T) {
-	eachRewriting(t, guest.Options{Exact: true}, func(t *testing.T, p *snippets, w rewriting, newProbe func() *runtime.Probe) {
+	eachRewriting(t, guest.Options{Exact: true}, func(t *testing.T, p *snippets, w rewriting, newProbe func() *held) {
 		allowed := map[uint64]bool{}
 		for k := range 5 {
 			v := uint64(0)
@@ -276,7 +276,7 @@ func TestTextChangesMeanwhile(t *testing.T) {
 				}
 				probe := newProbe()
 				probe.Symbol, probe.Offset = "sum", offset
-				if err := p.Register(probe); err != nil {
+				if err := probe.attach(p); err != nil {
 					t.Fatal(err)
 				}
 				p.settle()
@@ -303,9 +303,9 @@ func TestTextChangesMeanwhile(t *testing.T) {
 				if seen[got] = true; !allowed[got] {
 					t.Errorf("probe at +%d, changed after %d steps: %d", offset, steps, got)
 				}
-				same(t, "hits", p.Hits(probe), 2)
+				same(t, "hits", probe.Hits(), 2)
 				same(t, "afterwards", p.call(0, "sum", 0), 15+4*16)
-				if err := p.Unregister(probe); err != nil {
+				if err := probe.Close(); err != nil {
 					t.Fatal(err)
 				}
 				p.textIsOwn()
@@ -321,7 +321,7 @@ func TestTextChangesMeanwhile(t *testing.T) {
 // TestTextChangesBeforeInstruction changes the text when an instruction has been hit, and
 // before it is executed: it is executed as it stands then, and so is what follows.
 func TestTextChangesBeforeInstruction(t *testing.T) {
-	eachRewriting(t, guest.Options{Exact: true}, func(t *testing.T, p *snippets, w rewriting, newProbe func() *runtime.Probe) {
+	eachRewriting(t, guest.Options{Exact: true}, func(t *testing.T, p *snippets, w rewriting, newProbe func() *held) {
 		numbers := [4]uint64{1, 2, 4, 8}
 		write := func(more uint64) {
 			for i, n := range numbers {
@@ -339,16 +339,16 @@ func TestTextChangesBeforeInstruction(t *testing.T) {
 			}
 			probe := newProbe()
 			probe.Symbol, probe.Offset = "sum", offset
-			if err := p.Register(probe); err != nil {
+			if err := probe.attach(p); err != nil {
 				t.Fatal(err)
 			}
 			p.settle()
 			for _, optimized := range []bool{false, probe.Optimized()} {
-				before := p.Hits(probe)
+				before := probe.Hits()
 				if err := p.Start(0, machine.Function{Entry: p.at["sum"]}, 0); err != nil {
 					t.Fatal(err)
 				}
-				for p.Hits(probe) == before && p.m.CPU(0).Running() {
+				for probe.Hits() == before && p.m.CPU(0).Running() {
 					if err := p.Step(0, 1); err != nil {
 						t.Fatal(err)
 					}
@@ -359,12 +359,12 @@ func TestTextChangesBeforeInstruction(t *testing.T) {
 				}
 				what := fmt.Sprintf("probe at +%d, optimized: %t", offset, optimized)
 				same(t, what, p.Result(0)&0xffff_ffff, want)
-				same(t, what+": hits", p.Hits(probe), before+1)
+				same(t, what+": hits", probe.Hits(), before+1)
 				write(0)
 				same(t, what+": afterwards", p.call(0, "sum", 0), 15)
 				p.settle()
 			}
-			if err := p.Unregister(probe); err != nil {
+			if err := probe.Close(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -390,31 +390,31 @@ func TestBoundariesInMemory(t *testing.T) {
 	} {
 		t.Run(c.isa, func(t *testing.T) {
 			p := openSnippets(t, c.isa, []snippet{{"f", c.file}}, guest.Options{}, runtime.Options{})
-			before := &runtime.Probe{Symbol: "f", Offset: c.bad}
-			if err := errors.Join(p.Register(before), p.Unregister(before)); err != nil {
+			before := hold(runtime.Probe{Symbol: "f", Offset: c.bad})
+			if err := errors.Join(before.attach(p), before.Close()); err != nil {
 				t.Fatal(err)
 			}
 			if err := p.m.Write(p.at["f"], p.textOf(c.memory)); err != nil {
 				t.Fatal(err)
 			}
-			inside := &runtime.Probe{Symbol: "f", Offset: c.bad}
+			inside := hold(runtime.Probe{Symbol: "f", Offset: c.bad})
 			var refused *runtime.RegisterError
-			if err := p.Register(inside); !errors.As(err, &refused) {
+			if err := inside.attach(p); !errors.As(err, &refused) {
 				t.Fatalf("the probe at +%d: %v", c.bad, err)
 			}
 			t.Log(refused)
 			if !errors.Is(refused, classify.EILSEQ) && !errors.Is(refused, classify.EINVAL) {
 				t.Error(refused)
 			}
-			right := &runtime.Probe{Symbol: "f", Offset: c.good}
-			if err := p.Register(right); err != nil {
+			right := hold(runtime.Probe{Symbol: "f", Offset: c.good})
+			if err := right.attach(p); err != nil {
 				t.Fatal(err)
 			}
 			for range 3 {
 				p.settle()
 				same(t, "the result", p.call(0, "f", 7), c.want)
 			}
-			same(t, "hits", p.Hits(right), 3)
+			same(t, "hits", right.Hits(), 3)
 		})
 	}
 }
@@ -423,11 +423,11 @@ func TestBoundariesInMemory(t *testing.T) {
 // instruction again.
 func TestProbesAreLostAndComeBack(t *testing.T) {
 	junk := map[string]uint64{"amd64": 0x06, "arm64": 0, "ppc64": 0, "ppc64le": 0}
-	eachRewriting(t, guest.Options{}, func(t *testing.T, p *snippets, w rewriting, newProbe func() *runtime.Probe) {
+	eachRewriting(t, guest.Options{}, func(t *testing.T, p *snippets, w rewriting, newProbe func() *held) {
 		offset := p.starts("sum")[1]
 		probe := newProbe()
 		probe.Symbol, probe.Offset = "sum", offset
-		if err := p.Register(probe); err != nil {
+		if err := probe.attach(p); err != nil {
 			t.Fatal(err)
 		}
 		first := make([]byte, 4)
@@ -441,7 +441,7 @@ func TestProbesAreLostAndComeBack(t *testing.T) {
 		for round := range uint64(3) {
 			p.settle()
 			same(t, "the result", p.call(0, "sum", 0), 15)
-			same(t, "hits", p.Hits(probe), round+1)
+			same(t, "hits", probe.Hits(), round+1)
 			same(t, "lost", probe.Lost(), nil)
 
 			p.call(0, "store", p.at["sum"]+offset, junk[p.isa.Name()])
@@ -456,14 +456,14 @@ func TestProbesAreLostAndComeBack(t *testing.T) {
 				t.Fatalf("error %v", err)
 			}
 			p.m.CPU(0).SetRunning(false)
-			another := &runtime.Probe{Symbol: "sum", Offset: offset}
-			if err := p.Register(another); !errors.As(err, &lost) {
+			another := hold(runtime.Probe{Symbol: "sum", Offset: offset})
+			if err := another.attach(p); !errors.As(err, &lost) {
 				t.Fatalf("another probe: %v", err)
 			}
 			p.call(0, "store", p.at["sum"]+offset, old)
 		}
 		p.call(0, "store", p.at["sum"]+offset, junk[p.isa.Name()])
-		if err := p.Unregister(probe); err != nil {
+		if err := probe.Close(); err != nil {
 			t.Fatal(err)
 		}
 		p.textIsOwn()
@@ -474,7 +474,7 @@ func TestProbesAreLostAndComeBack(t *testing.T) {
 // TestHandlerWritesItsOwnInstruction has a handler change the number in the instruction
 // that its probe is on: it is executed as it is then.
 func TestHandlerWritesItsOwnInstruction(t *testing.T) {
-	eachRewriting(t, guest.Options{}, func(t *testing.T, p *snippets, w rewriting, newProbe func() *runtime.Probe) {
+	eachRewriting(t, guest.Options{}, func(t *testing.T, p *snippets, w rewriting, newProbe func() *held) {
 		offset := p.starts("sum")[1]
 		n := uint64(2)
 		posts := 0
@@ -489,7 +489,7 @@ func TestHandlerWritesItsOwnInstruction(t *testing.T) {
 		if probe.PostHandler != nil {
 			probe.PostHandler = func(*runtime.Context) { posts++ }
 		}
-		if err := p.Register(probe); err != nil {
+		if err := probe.attach(p); err != nil {
 			t.Fatal(err)
 		}
 		p.settle()
@@ -498,11 +498,11 @@ func TestHandlerWritesItsOwnInstruction(t *testing.T) {
 			p.settle()
 			same(t, "the result", p.call(0, "sum", 0), 15-2+n)
 		}
-		same(t, "hits", p.Hits(probe), 7)
+		same(t, "hits", probe.Hits(), 7)
 		if probe.PostHandler != nil {
 			same(t, "post handlers", posts, 7)
 		}
-		if err := p.Unregister(probe); err != nil {
+		if err := probe.Close(); err != nil {
 			t.Fatal(err)
 		}
 		p.textIsOwn()
@@ -512,7 +512,7 @@ func TestHandlerWritesItsOwnInstruction(t *testing.T) {
 // TestHandlerUnmakesItsOwnInstruction has a handler write what is no instruction in the
 // place of its probe's.
 func TestHandlerUnmakesItsOwnInstruction(t *testing.T) {
-	eachRewriting(t, guest.Options{}, func(t *testing.T, p *snippets, w rewriting, newProbe func() *runtime.Probe) {
+	eachRewriting(t, guest.Options{}, func(t *testing.T, p *snippets, w rewriting, newProbe func() *held) {
 		offset := p.starts("sum")[1]
 		junk := []byte{0x06}
 		if p.isa.Align() > 1 {
@@ -526,7 +526,7 @@ func TestHandlerUnmakesItsOwnInstruction(t *testing.T) {
 			}
 			return false
 		}
-		if err := p.Register(probe); err != nil {
+		if err := probe.attach(p); err != nil {
 			t.Fatal(err)
 		}
 		_, err := p.Call(t.Context(), 0, machine.Function{Entry: p.at["sum"]}, 0)
@@ -534,7 +534,7 @@ func TestHandlerUnmakesItsOwnInstruction(t *testing.T) {
 		if !errors.As(err, &stop) || stop.Event.Kind != machine.EventUndefined || stop.Event.Addr != p.at["sum"]+offset {
 			t.Fatalf("error %v", err)
 		}
-		same(t, "hits", p.Hits(probe), 1)
+		same(t, "hits", probe.Hits(), 1)
 		if probe.Lost() == nil {
 			t.Error("the probe is not lost")
 		}
@@ -548,8 +548,8 @@ func TestEntriesChange(t *testing.T) {
 	zeroes := crc32.ChecksumIEEE(make([]byte, 4))
 	eachEntryProgram(t, func(t *testing.T, isa, path string) {
 		p := openFile(t, isa, path, guest.Options{}, runtime.Options{EntryProbes: true})
-		probe := &runtime.Probe{Symbol: "crc32_bitwise"}
-		if err := p.Register(probe); err != nil {
+		probe := hold(runtime.Probe{Symbol: "crc32_bitwise"})
+		if err := probe.attach(p); err != nil {
 			t.Fatal(err)
 		}
 		if !probe.Called() {
@@ -580,13 +580,13 @@ func TestEntriesChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		same(t, "the result", call(), uint64(zeroes))
-		if err := p.Unregister(probe); err != nil {
+		if err := probe.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Register(probe); err != nil {
+		if err := probe.attach(p); err != nil {
 			t.Fatal(err)
 		}
 		same(t, "the result", call(), uint64(zeroes))
-		same(t, "hits", p.Hits(probe), 2)
+		same(t, "hits", probe.Hits(), 2)
 	})
 }

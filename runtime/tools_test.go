@@ -447,7 +447,7 @@ func TestToolsAsTasks(t *testing.T) {
 type toolProbes struct {
 	r       *runtime.Runtime
 	hits    map[uint64]map[uint64]uint64 // by address and task
-	returns map[string]*runtime.ReturnProbe
+	returns map[string]*runtime.Link
 }
 
 // probe puts probes on the instructions that are executed, and return probes on the
@@ -466,11 +466,11 @@ func (h *host) probe(t *testing.T, opt runtime.Options, executed map[uint64]uint
 	if _, err := r.Load("tools", img); err != nil {
 		t.Fatal(err)
 	}
-	p := &toolProbes{r: r, hits: map[uint64]map[uint64]uint64{}, returns: map[string]*runtime.ReturnProbe{}}
+	p := &toolProbes{r: r, hits: map[uint64]map[uint64]uint64{}, returns: map[string]*runtime.Link{}}
 	for _, addr := range slices.Sorted(maps.Keys(executed)) {
 		by := map[uint64]uint64{}
-		probe := &runtime.Probe{Addr: addr, PreHandler: func(c *runtime.Context) bool { by[c.Task()]++; return false }}
-		if err := r.Register(probe); err != nil {
+		probe := runtime.Probe{Addr: addr, PreHandler: func(c *runtime.Context) bool { by[c.Task()]++; return false }}
+		if err := try(r, probe); err != nil {
 			t.Logf("%v", err)
 			continue
 		}
@@ -484,10 +484,8 @@ func (h *host) probe(t *testing.T, opt runtime.Options, executed map[uint64]uint
 		if f.Name == "_start" || f.Name == "begin_stack" {
 			continue // nothing calls them
 		}
-		rp := &runtime.ReturnProbe{Addr: f.Addr, MaxActive: 64}
-		if err := r.RegisterReturn(rp); err != nil {
-			t.Fatalf("%s: %v", f.Name, err)
-		}
+		rp := attach(t, r, runtime.ReturnProbe{Addr: f.Addr, MaxActive: 64})
+
 		p.returns[f.Name] = rp
 	}
 	h.r = r
@@ -532,16 +530,16 @@ func (p *toolProbes) compare(t *testing.T, executed map[uint64]uint64) {
 			t.Errorf("%#x: %d hits, executed %d times", addr, n, executed[addr])
 		}
 	}
-	for _, probe := range p.r.Probes() {
+	for _, probe := range p.r.Links() {
 		same(t, "missed", probe.Nmissed(), 0)
 	}
 	for name, rp := range p.returns {
 		same(t, "missed calls of "+name, rp.Nmissed(), 0)
-		calls, left := executed[rp.Entry().Address()], neverReturn[name]
+		calls, left := executed[rp.Address()], neverReturn[name]
 		if left < 0 {
 			calls, left = 0, 0
 		}
-		if n := rp.Returns(); n+uint64(left) != calls {
+		if n := rp.Hits(); n+uint64(left) != calls {
 			t.Errorf("%s: %d returns, called %d times", name, n, calls)
 		}
 	}

@@ -46,7 +46,7 @@ func (f *File) at(addr uint64) (*analyze.Result, bool) {
 }
 
 // Uprobe is a probe in a file: it is in every process that maps it, those that
-// start later included. The fields must not be changed while it is registered.
+// start later included. Uprobes.Attach puts it there.
 type Uprobe struct {
 	File *File
 	// Offset is where in the file, or Symbol what there: one of the two. On
@@ -65,39 +65,57 @@ type Uprobe struct {
 	// Semaphore is the offset in the file of a 16-bit counter of who listens;
 	// 0 where there is none. It is incremented in every process that is probed.
 	Semaphore uint64
+	// Disabled attaches the probe, but puts it into no process until it is enabled.
+	Disabled bool
+}
 
-	group *Uprobes
-	addr  uint64 // in the file
-	judge classify.Verdict
-	hits  uint64
+// uprobe is a Uprobe that is attached.
+type uprobe struct {
+	Uprobe
+	link    *Link
+	group   *Uprobes
+	addr    uint64 // in the file
+	judge   classify.Verdict
+	hits    uint64
+	missed  uint64 // in processes that it is no longer in
+	closed  bool
+	enabled bool
+}
+
+func (p *uprobe) isEnabled() bool  { return p.enabled }
+func (p *uprobe) hitCount() uint64 { return p.hits }
+func (p *uprobe) atEntry() *probe  { return new(probe) }
+
+func (p *uprobe) missCount() uint64 {
+	n := p.missed
+	for _, process := range p.group.processes {
+		for _, m := range process.mappings {
+			if i := m.index(p); i >= 0 {
+				n += m.probes[i].hit.missed
+			}
+		}
+	}
+	return n
 }
 
 // UprobeContext is what the handler of a Uprobe is called with.
 type UprobeContext struct {
-	*Context
-	Uprobe  *Uprobe
-	Process *Process
+	*Context // its Link is the probe in this process
+	Uprobe   *Link
+	Process  *Process
 }
 
 // UreturnContext is what a ReturnHandler is called with.
 type UreturnContext struct {
-	*ReturnContext
-	Uprobe  *Uprobe
-	Process *Process
+	*ReturnContext // its Link is the probe in this process
+	Uprobe         *Link
+	Process        *Process
 }
-
-// Verdict returns what the rules of uprobes say of a registered probe: how Linux
-// executes the instruction, and what goes wrong then. The runtime itself
-// executes it rightly: a Hazard is a warning.
-func (p *Uprobe) Verdict() classify.Verdict { return p.judge }
-
-// Hits returns how often the instruction was executed, in all processes.
-func (p *Uprobe) Hits() uint64 { return p.hits }
 
 // Uprobes are the processes of a system and the probes in their files. All is
 // used by one goroutine at a time.
 type Uprobes struct {
-	probes    []*Uprobe
+	probes    []*uprobe
 	processes []*Process
 }
 
@@ -118,9 +136,9 @@ type mapping struct {
 
 // uprobeIn is a Uprobe in one process.
 type uprobeIn struct {
-	uprobe *Uprobe
-	hit    *Probe
-	ret    *ReturnProbe // nil where there is none
+	uprobe *uprobe
+	hit    *probe
+	ret    *returnProbe // nil where there is none
 }
 
 // Start makes a process of a machine whose memory holds a program. Options.Uprobes
@@ -159,7 +177,7 @@ func (p *Process) Map(f *File, bias uint64) error {
 	p.mappings = append(p.mappings, m)
 	var errs []error
 	for _, u := range p.group.probes {
-		if u.File == f {
+		if u.File == f && u.enabled {
 			errs = append(errs, p.insert(m, u))
 		}
 	}
@@ -181,45 +199,74 @@ func (p *Process) Unmap(f *File) error {
 	return err
 }
 
-// Register puts a probe into all processes that map its file and that its Filter
-// wants. Where it cannot be put into one, it is in none. It returns a
-// *RegisterError.
-func (u *Uprobes) Register(p *Uprobe) error {
-	if p == nil {
-		return refuse(nil, 0, &ruleNil, nil)
+// Attach puts a probe into all processes that map its file and that its Filter wants.
+// Where it cannot be put into one, it is in none. It returns a *RegisterError.
+func (u *Uprobes) Attach(spec Uprobe) (*Link, error) {
+	p := &uprobe{Uprobe: spec, link: new(Link), group: u}
+	p.link.attached = p
+	if err := p.find(); err != nil {
+		return nil, err
 	}
-	if err := u.place(p); err != nil {
-		return err
-	}
-	p.group, p.hits = u, 0
 	u.probes = append(u.probes, p)
-	for _, process := range u.living() {
+	if spec.Disabled {
+		return p.link, nil
+	}
+	if err := p.setEnabled(true); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	return p.link, nil
+}
+
+// close takes the probe out of all processes.
+func (p *uprobe) close() error {
+	if p.closed {
+		return refuse(p, p.addr, &ruleUnregistered, nil)
+	}
+	err := p.setEnabled(false)
+	p.closed = true
+	p.group.probes = deleteFrom(p.group.probes, p)
+	return err
+}
+
+// setEnabled puts the probe into all processes, or takes it out of them.
+func (p *uprobe) setEnabled(on bool) error {
+	switch {
+	case p.closed:
+		return refuse(p, p.addr, &ruleUnregistered, nil)
+	case on == p.enabled:
+		return nil
+	}
+	p.enabled = on
+	if on {
+		err := p.enter()
+		if err == nil {
+			return nil
+		}
+		p.enabled = false
+		return errors.Join(err, p.leave())
+	}
+	return p.leave()
+}
+
+// enter puts the probe into the processes, up to one that it cannot be in.
+func (p *uprobe) enter() error {
+	for _, process := range p.group.living() {
 		for _, m := range process.mappings {
 			if m.file != p.File {
 				continue
 			}
 			if err := process.insert(m, p); err != nil {
-				return errors.Join(err, u.Unregister(p))
+				return err
 			}
 		}
 	}
 	return nil
 }
 
-// Unregister takes a probe out of all processes.
-func (u *Uprobes) Unregister(p *Uprobe) error {
-	switch {
-	case p == nil:
-		return refuse(nil, 0, &ruleNil, nil)
-	case p.group == nil:
-		return p.refuse(&ruleUnregistered)
-	case p.group != u:
-		return p.refuse(&ruleOther)
-	}
-	p.group = nil
-	u.probes = deleteFrom(u.probes, p)
+// leave takes it out of all processes.
+func (p *uprobe) leave() error {
 	var errs []error
-	for _, process := range u.living() {
+	for _, process := range p.group.living() {
 		errs = append(errs, process.drop(p))
 	}
 	return errors.Join(errs...)
@@ -234,7 +281,7 @@ func (u *Uprobes) Apply() error {
 			for _, p := range u.probes {
 				switch {
 				case p.File != m.file:
-				case p.wants(process):
+				case p.enabled && p.wants(process):
 					errs = append(errs, process.insert(m, p))
 				default:
 					errs = append(errs, process.remove(m, p))
@@ -245,38 +292,32 @@ func (u *Uprobes) Apply() error {
 	return errors.Join(errs...)
 }
 
-// place finds where in the file the probe is, and asks the rules.
-func (u *Uprobes) place(p *Uprobe) error {
-	if p.group != nil {
-		return p.refuse(&ruleRegistered)
-	}
+// find finds where in the file the probe is, and asks the rules.
+func (p *uprobe) find() error {
 	if p.File == nil || (p.Symbol == "") == (p.Offset == 0) {
-		return p.refuse(&rulePlace)
+		return refuse(p, 0, &rulePlace, nil)
 	}
 	if err := p.locate(); err != nil {
 		return err
 	}
 	res, ok := p.File.at(p.addr)
 	if !ok {
-		return p.refuse(&ruleNotText)
+		return refuse(p, p.addr, &ruleNotText, nil)
 	}
 	if p.judge = p.File.analysis.Profile.At(&res.Func, p.addr); !p.judge.OK() {
-		return p.refuse(p.judge.Rule)
+		return refuse(p, p.addr, p.judge.Rule, nil)
 	}
 	return nil
 }
 
-func (p *Uprobe) locate() error {
-	name := p.Symbol
+func (p *uprobe) locate() error {
+	name, rule := p.Symbol, &ruleSymbol
 	if name == "" {
-		name = fmt.Sprintf("file:%#x", p.Offset)
+		name, rule = fmt.Sprintf("file:%#x", p.Offset), &ruleNotText
 	}
 	places, err := p.File.Image.Resolve(name)
 	if err != nil {
-		if p.Symbol == "" {
-			return p.refuse(&ruleNotText)
-		}
-		return p.refuse(&ruleSymbol)
+		return refuse(p, 0, rule, nil)
 	}
 	p.addr = places[0].Addr
 	if f, ok := p.File.analysis.FunctionAt(p.addr); ok && p.Symbol != "" && f.Addr == p.addr {
@@ -285,32 +326,26 @@ func (p *Uprobe) locate() error {
 	return nil
 }
 
-func (p *Uprobe) wants(process *Process) bool { return p.Filter == nil || p.Filter(process) }
+func (p Uprobe) wants(process *Process) bool { return p.Filter == nil || p.Filter(process) }
 
-// refuse returns the error that rule forbids p.
-func (p *Uprobe) refuse(rule *classify.Rule) error {
-	place := "file"
+// place names where the probe is, as it was given.
+func (p Uprobe) place() string {
+	name := "file"
 	if p.File != nil {
-		place = p.File.Name
+		name = p.File.Name
 	}
 	if p.Symbol != "" {
-		place += ":" + p.Symbol
-	} else {
-		place = fmt.Sprintf("%s:%#x", place, p.Offset)
+		return name + ":" + p.Symbol
 	}
-	errno := rule.Errno
-	if errno == 0 {
-		errno = classify.EINVAL
-	}
-	return &RegisterError{Place: place, Addr: p.addr, Errno: errno, Rule: rule}
+	return fmt.Sprintf("%s:%#x", name, p.Offset)
 }
 
-func (m *mapping) index(u *Uprobe) int {
+func (m *mapping) index(u *uprobe) int {
 	return slices.IndexFunc(m.probes, func(in *uprobeIn) bool { return in.uprobe == u })
 }
 
 // insert puts a probe into the process, where it is wanted and not there yet.
-func (p *Process) insert(m *mapping, u *Uprobe) error {
+func (p *Process) insert(m *mapping, u *uprobe) error {
 	if m.index(u) >= 0 || !u.wants(p) {
 		return nil
 	}
@@ -326,44 +361,48 @@ func (p *Process) insert(m *mapping, u *Uprobe) error {
 }
 
 // put registers what a Uprobe is in the process's runtime.
-func (p *Process) put(m *mapping, u *Uprobe) (*uprobeIn, error) {
+func (p *Process) put(m *mapping, u *uprobe) (*uprobeIn, error) {
 	addr := u.addr + m.image.bias
 	in := &uprobeIn{uprobe: u}
-	in.hit = &Probe{Addr: addr, PreHandler: func(c *Context) bool {
+	in.hit = &probe{link: new(Link), Probe: Probe{Addr: addr, PreHandler: func(c *Context) bool {
 		u.hits++
-		if u.Handler != nil && u.Handler(&UprobeContext{c, u, p}) {
+		if u.Handler != nil && u.Handler(&UprobeContext{c, u.link, p}) {
 			if err := p.drop(u); err != nil {
 				p.fail(c.CPU, err)
 			}
 		}
 		return false
-	}}
-	if err := p.Runtime.Register(in.hit); err != nil {
+	}}}
+	in.hit.link.attached = in.hit
+	if err := p.register(in.hit); err != nil {
 		return nil, err
 	}
 	if u.ReturnHandler == nil {
 		return in, nil
 	}
-	in.ret = &ReturnProbe{Addr: addr, MaxActive: math.MaxInt, Handler: func(c *ReturnContext) {
-		u.ReturnHandler(&UreturnContext{c, u, p})
-	}}
-	if err := p.RegisterReturn(in.ret); err != nil {
-		return nil, errors.Join(err, p.Runtime.Unregister(in.hit))
+	link := new(Link)
+	ret, err := ReturnProbe{Addr: addr, MaxActive: math.MaxInt, Handler: func(c *ReturnContext) {
+		u.ReturnHandler(&UreturnContext{c, u.link, p})
+	}}.attach(p.Runtime, link)
+	if err != nil {
+		return nil, errors.Join(err, p.unregister(in.hit))
 	}
+	in.ret, link.attached = ret.(*returnProbe), ret
 	return in, nil
 }
 
 // take takes it out again.
 func (p *Process) take(in *uprobeIn) error {
-	err := p.Runtime.Unregister(in.hit)
+	in.uprobe.missed += in.hit.missed
+	err := p.unregister(in.hit)
 	if in.ret != nil {
-		err = errors.Join(err, p.UnregisterReturn(in.ret))
+		err = errors.Join(err, in.ret.close())
 	}
 	return err
 }
 
 // remove takes a probe out of the process, where it is there.
-func (p *Process) remove(m *mapping, u *Uprobe) error {
+func (p *Process) remove(m *mapping, u *uprobe) error {
 	i := m.index(u)
 	if i < 0 {
 		return nil
@@ -374,7 +413,7 @@ func (p *Process) remove(m *mapping, u *Uprobe) error {
 }
 
 // drop takes a probe out of all mappings of its file.
-func (p *Process) drop(u *Uprobe) error {
+func (p *Process) drop(u *uprobe) error {
 	var errs []error
 	for _, m := range p.mappings {
 		errs = append(errs, p.remove(m, u))
@@ -386,23 +425,23 @@ var ruleSemaphore = classify.Rule{ID: "runtime/semaphore", Errno: classify.EINVA
 	Reason: "the file has no 16-bit counter there, or it would leave its range"}
 
 // listen changes the counter of those who listen to a marker.
-func (p *Process) listen(m *mapping, u *Uprobe, by int) error {
+func (p *Process) listen(m *mapping, u *uprobe, by int) error {
 	const most = 1<<15 - 1 // [kernel/events/uprobes.c, __update_ref_ctr]
 	if u.Semaphore == 0 {
 		return nil
 	}
 	addr, ok := m.file.Image.AddrOf(u.Semaphore)
 	if !ok {
-		return u.refuse(&ruleSemaphore)
+		return refuse(u, u.addr, &ruleSemaphore, nil)
 	}
 	var b [2]byte
 	if err := p.m.Read(b[:], addr+m.image.bias); err != nil {
-		return u.refuse(&ruleSemaphore)
+		return refuse(u, u.addr, &ruleSemaphore, nil)
 	}
 	order := p.m.ByteOrder()
 	n := int(order.Uint16(b[:])) + by
 	if n < 0 || n > most {
-		return u.refuse(&ruleSemaphore)
+		return refuse(u, u.addr, &ruleSemaphore, nil)
 	}
 	order.PutUint16(b[:], uint16(n))
 	return p.m.Write(addr+m.image.bias, b[:])

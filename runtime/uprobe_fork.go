@@ -63,7 +63,7 @@ func (p *Process) inherit(parent *Process) error {
 		own.started, own.stack, own.before = from.started, from.stack, slices.Clone(from.before)
 	}
 	p.starts = parent.starts
-	heirs := map[*ReturnProbe]*ReturnProbe{}
+	heirs := map[*returnProbe]*returnProbe{}
 	for _, from := range parent.mappings {
 		im, err := p.LoadAt(from.file.Name, from.file.Image, from.image.bias)
 		if err != nil {
@@ -85,7 +85,7 @@ func (p *Process) inherit(parent *Process) error {
 	return p.inheritCalls(parent, heirs)
 }
 
-func (p *Process) inheritProbe(m *mapping, in *uprobeIn, heirs map[*ReturnProbe]*ReturnProbe) error {
+func (p *Process) inheritProbe(m *mapping, in *uprobeIn, heirs map[*returnProbe]*returnProbe) error {
 	if !in.uprobe.wants(p) {
 		return p.listen(m, in.uprobe, -1)
 	}
@@ -100,7 +100,7 @@ func (p *Process) inheritProbe(m *mapping, in *uprobeIn, heirs map[*ReturnProbe]
 
 // inheritCalls copies what is known of the calls that return to the trampoline,
 // which stands at the same address in the child.
-func (p *Process) inheritCalls(parent *Process, heirs map[*ReturnProbe]*ReturnProbe) error {
+func (p *Process) inheritCalls(parent *Process, heirs map[*returnProbe]*returnProbe) error {
 	if parent.returns.addr == 0 || len(p.mappings) == 0 {
 		return nil
 	}
@@ -113,11 +113,11 @@ func (p *Process) inheritCalls(parent *Process, heirs map[*ReturnProbe]*ReturnPr
 		for _, in := range t.calls {
 			heir := *in
 			heir.data = slices.Clone(in.data)
-			if probe := heirs[in.probe]; probe != nil && in.live() {
-				probe.made++
-				heir.probe, heir.entry = probe, probe.entry
+			if own := heirs[in.probe]; own != nil && in.live() {
+				own.made++
+				heir.probe = own
 			} else {
-				heir.probe, heir.entry = &ReturnProbe{}, &Probe{Addr: in.entry.Addr}
+				heir.probe = &returnProbe{closed: true, entry: &probe{Probe: Probe{Addr: in.probe.entry.Addr}}}
 			}
 			own.calls = append(own.calls, &heir)
 		}

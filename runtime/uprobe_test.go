@@ -153,16 +153,15 @@ func TestUprobes(t *testing.T) {
 		first := s.start(t, biases[0], runtime.Options{})
 		unwanted := s.start(t, biases[1], runtime.Options{})
 		hits := map[*runtime.Process]int{}
-		p := &runtime.Uprobe{File: s.file, Symbol: "mark_site", Semaphore: s.semaphoreOffset(t, first)}
-		p.Handler = func(c *runtime.UprobeContext) bool {
+		var p *runtime.Link
+		pSpec := runtime.Uprobe{File: s.file, Symbol: "mark_site", Semaphore: s.semaphoreOffset(t, first)}
+		pSpec.Handler = func(c *runtime.UprobeContext) bool {
 			hits[c.Process]++
 			return c.Process != first.Process && hits[c.Process] == 3
 		}
-		p.Filter = func(p *runtime.Process) bool { return p != unwanted.Process }
-		other := &runtime.Uprobe{File: s.file, Symbol: "mark_site", Filter: p.Filter}
-		if err := errors.Join(s.Register(p), s.Register(other)); err != nil {
-			t.Fatal(err)
-		}
+		pSpec.Filter = func(p *runtime.Process) bool { return p != unwanted.Process }
+		other := attachUprobe(t, s, runtime.Uprobe{File: s.file, Symbol: "mark_site", Filter: pSpec.Filter})
+		p = attachUprobe(t, s, pSpec)
 		later := s.start(t, biases[2], runtime.Options{})
 		for _, u := range []*user{first, later} {
 			if u.counter(t) != 1 {
@@ -182,12 +181,12 @@ func TestUprobes(t *testing.T) {
 		if p.Hits() != 13 || other.Hits() != 20 {
 			t.Errorf("%d and %d hits", p.Hits(), other.Hits())
 		}
-		if err := errors.Join(s.Unregister(p), s.Unregister(other)); err != nil {
+		if err := errors.Join(p.Close(), other.Close()); err != nil {
 			t.Fatal(err)
 		}
 		for _, u := range []*user{first, later, unwanted} {
-			if got := u.call(t, "marked", 10); got != marked(10, false) || u.counter(t) != 0 || len(u.Probes()) != 0 {
-				t.Errorf("unregistered: %d, %d listen, %d probes", got, u.counter(t), len(u.Probes()))
+			if got := u.call(t, "marked", 10); got != marked(10, false) || u.counter(t) != 0 || len(u.Links()) != 0 {
+				t.Errorf("unregistered: %d, %d listen, %d probes", got, u.counter(t), len(u.Links()))
 			}
 		}
 		if p.Hits() != 13 {
@@ -201,10 +200,7 @@ func TestUprobeApply(t *testing.T) {
 	s := newSystem(t, "amd64")
 	u := s.start(t, biases[0], runtime.Options{})
 	wanted := false
-	p := &runtime.Uprobe{File: s.file, Symbol: "mark_site", Filter: func(*runtime.Process) bool { return wanted }}
-	if err := s.Register(p); err != nil {
-		t.Fatal(err)
-	}
+	p := attachUprobe(t, s, runtime.Uprobe{File: s.file, Symbol: "mark_site", Filter: func(*runtime.Process) bool { return wanted }})
 	for _, want := range []uint64{0, 5, 5, 10} {
 		u.call(t, "marked", 5)
 		if p.Hits() != want {
@@ -227,18 +223,16 @@ func TestUprobeFork(t *testing.T) {
 		parent := s.start(t, biases[0], runtime.Options{})
 		returns := map[*runtime.Process]uint64{}
 		calls := map[*runtime.Process]int{}
-		outer := &runtime.Uprobe{File: s.file, Symbol: "fork_twice", ReturnHandler: func(c *runtime.UreturnContext) {
+		outer := attachUprobe(t, s, runtime.Uprobe{File: s.file, Symbol: "fork_twice", ReturnHandler: func(c *runtime.UreturnContext) {
 			returns[c.Process] = c.Regs.ReturnValue()
-		}}
-		inner := &runtime.Uprobe{File: s.file, Symbol: "forking", Handler: func(*runtime.UprobeContext) bool { return false },
-			ReturnHandler: func(*runtime.UreturnContext) {}}
-		count := &runtime.Uprobe{File: s.file, Symbol: "count_call", Semaphore: s.semaphoreOffset(t, parent),
+		}})
+		inner := attachUprobe(t, s, runtime.Uprobe{File: s.file, Symbol: "forking", Handler: func(*runtime.UprobeContext) bool { return false },
+			ReturnHandler: func(*runtime.UreturnContext) {}})
+		countSpec := runtime.Uprobe{File: s.file, Symbol: "count_call", Semaphore: s.semaphoreOffset(t, parent),
 			Handler: func(c *runtime.UprobeContext) bool { calls[c.Process]++; return false }}
-		never := &runtime.Uprobe{File: s.file, Symbol: "count_call", Semaphore: count.Semaphore,
-			Filter: func(p *runtime.Process) bool { return p == parent.Process }}
-		if err := errors.Join(s.Register(outer), s.Register(inner), s.Register(count), s.Register(never)); err != nil {
-			t.Fatal(err)
-		}
+		never := attachUprobe(t, s, runtime.Uprobe{File: s.file, Symbol: "count_call", Semaphore: countSpec.Semaphore,
+			Filter: func(p *runtime.Process) bool { return p == parent.Process }})
+		count := attachUprobe(t, s, countSpec)
 		f, err := parent.p.Function("fork_twice")
 		if err != nil {
 			t.Fatal(err)
@@ -279,8 +273,8 @@ func TestUprobeFork(t *testing.T) {
 			t.Error("calls are still going on")
 		}
 		child.Exit()
-		for _, p := range []*runtime.Uprobe{outer, inner, count, never} {
-			if err := s.Unregister(p); err != nil {
+		for _, p := range []*runtime.Link{outer, inner, count, never} {
+			if err := p.Close(); err != nil {
 				t.Error(err)
 			}
 		}
@@ -295,9 +289,7 @@ func TestUprobeOwnBreakpoint(t *testing.T) {
 	eachISA(t, func(t *testing.T, isa string) {
 		s := newSystem(t, isa)
 		u := s.start(t, biases[0], runtime.Options{})
-		if err := s.Register(&runtime.Uprobe{File: s.file, Symbol: "count_call"}); err != nil {
-			t.Fatal(err)
-		}
+		attachUprobe(t, s, runtime.Uprobe{File: s.file, Symbol: "count_call"})
 		f, err := u.p.Function("trapping")
 		if err != nil {
 			t.Fatal(err)
@@ -334,11 +326,11 @@ func TestUprobesEverywhere(t *testing.T) {
 			}
 			s := newSystem(t, isa)
 			u := s.start(t, biases[i], opt)
-			var probes []*runtime.Uprobe
+			var probes []*runtime.Link
 			refused := 0
 			for _, off := range s.offsets(t) {
-				p := &runtime.Uprobe{File: s.file, Offset: off}
-				if err := s.Register(p); err != nil {
+				p, err := s.Attach(runtime.Uprobe{File: s.file, Offset: off})
+				if err != nil {
 					refused++
 					continue
 				}
@@ -353,13 +345,13 @@ func TestUprobesEverywhere(t *testing.T) {
 			if len(probes) < 10*refused || hits < 10_000 {
 				t.Errorf("mode %d: %d probes, %d refused, %d hits", i, len(probes), refused, hits)
 			}
-			for _, p := range u.Probes() {
+			for _, p := range u.Links() {
 				if p.Boosted() {
 					t.Fatalf("%#x is boosted", p.Address())
 				}
 			}
 			for _, p := range probes {
-				if err := s.Unregister(p); err != nil {
+				if err := p.Close(); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -387,13 +379,13 @@ func TestUprobeOptimized(t *testing.T) {
 	eachISA(t, func(t *testing.T, isa string) {
 		s := newSystem(t, isa)
 		u := s.start(t, biases[0], runtime.Options{OptimizeNops: true})
-		p := &runtime.Uprobe{File: s.file, Symbol: "mark_site"}
-		beside := &runtime.Uprobe{File: s.file, Symbol: "fork_twice"}
-		if err := errors.Join(s.Register(p), s.Register(beside), u.Settle()); err != nil {
+		p := attachUprobe(t, s, runtime.Uprobe{File: s.file, Symbol: "mark_site"})
+		attachUprobe(t, s, runtime.Uprobe{File: s.file, Symbol: "fork_twice"})
+		if err := u.Settle(); err != nil {
 			t.Fatal(err)
 		}
 		optimized := 0
-		for _, probe := range u.Probes() {
+		for _, probe := range u.Links() {
 			if probe.Optimized() {
 				optimized++
 			}
@@ -414,10 +406,7 @@ func TestUprobeScratch(t *testing.T) {
 		t.Fatal(err)
 	}
 	off, _ := s.file.Image.OffsetOf(f.Entry - u.bias + 4) // behind the landing pad: mov calls(%rip),%rax
-	p := &runtime.Uprobe{File: s.file, Offset: off}
-	if err := s.Register(p); err != nil {
-		t.Fatal(err)
-	}
+	p := attachUprobe(t, s, runtime.Uprobe{File: s.file, Offset: off})
 	v := p.Verdict()
 	if v.Exec != classify.ExecSlot || v.Fixups&classify.ScratchSI == 0 || v.Hazard != nil {
 		t.Errorf("%+v", v)
@@ -435,32 +424,33 @@ func TestUprobeScratch(t *testing.T) {
 func TestUprobeRefused(t *testing.T) {
 	s := newSystem(t, "amd64")
 	u := s.start(t, biases[0], runtime.Options{})
-	registered := &runtime.Uprobe{File: s.file, Symbol: "marked"}
-	if err := s.Register(registered); err != nil {
-		t.Fatal(err)
-	}
-	for name, p := range map[string]*runtime.Uprobe{
+	l := attachUprobe(t, s, runtime.Uprobe{File: s.file, Symbol: "marked"})
+	for name, p := range map[string]runtime.Uprobe{
 		"no file":           {Symbol: "marked"},
 		"no place":          {File: s.file},
 		"two places":        {File: s.file, Symbol: "marked", Offset: 0x1000},
 		"no such symbol":    {File: s.file, Symbol: "none"},
 		"outside the text":  {File: s.file, Offset: 1},
 		"a breakpoint":      {File: s.file, Symbol: "own_trap"},
-		"twice":             registered,
 		"no such semaphore": {File: s.file, Symbol: "marked", Semaphore: 1 << 40},
 		"return handler inside": {File: s.file, Symbol: "mark_site",
 			ReturnHandler: func(*runtime.UreturnContext) {}},
 	} {
 		var refused *runtime.RegisterError
-		if err := s.Register(p); !errors.As(err, &refused) {
+		if _, err := s.Attach(p); !errors.As(err, &refused) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if n := len(u.Probes()); n != 1 {
+	if n := len(u.Links()); n != 1 {
 		t.Errorf("%d probes are left", n)
 	}
-	if err := s.Unregister(&runtime.Uprobe{}); !errors.Is(err, classify.EINVAL) {
-		t.Errorf("not registered: %v", err)
+	if err := errors.Join(l.Disable(), l.Disable(), l.Enable(), l.Close()); err != nil {
+		t.Error(err)
+	}
+	for _, err := range []error{l.Close(), l.Enable(), l.Disable()} {
+		if !errors.Is(err, classify.EINVAL) {
+			t.Errorf("a link that was closed: %v", err)
+		}
 	}
 	r, err := runtime.New(u.m, s.isa, runtime.Options{})
 	if err != nil {
@@ -481,14 +471,11 @@ func TestUprobeHazard(t *testing.T) {
 		t.Fatal(err)
 	}
 	off, _ := s.file.Image.OffsetOf(at - u.bias + 3)
-	p := &runtime.Uprobe{File: s.file, Offset: off}
-	if err := s.Register(p); err != nil {
-		t.Fatal(err)
-	}
+	p := attachUprobe(t, s, runtime.Uprobe{File: s.file, Offset: off})
 	if h := p.Verdict().Hazard; h == nil || h.ID != "amd64/uprobe-inside-instruction" {
 		t.Errorf("%+v", h)
 	}
-	if err := s.Unregister(p); err != nil {
+	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if got := u.call(t, "marked", 3); got != marked(3, false) {
@@ -510,21 +497,21 @@ func TestUprobeMappedTwice(t *testing.T) {
 		if _, err := u.m.LoadAt(f, biases[1]); err != nil {
 			t.Fatal(err)
 		}
-		once := &runtime.Uprobe{File: s.file, Symbol: "mark_site", Semaphore: s.semaphoreOffset(t, u),
-			Handler: func(*runtime.UprobeContext) bool { return true }}
-		kept := &runtime.Uprobe{File: s.file, Symbol: "marked", ReturnHandler: func(*runtime.UreturnContext) {}}
-		if err := errors.Join(u.Map(s.file, biases[1]), s.Register(once), s.Register(kept)); err != nil {
+		once := attachUprobe(t, s, runtime.Uprobe{File: s.file, Symbol: "mark_site", Semaphore: s.semaphoreOffset(t, u),
+			Handler: func(*runtime.UprobeContext) bool { return true }})
+		attachUprobe(t, s, runtime.Uprobe{File: s.file, Symbol: "marked", ReturnHandler: func(*runtime.UreturnContext) {}})
+		if err := u.Map(s.file, biases[1]); err != nil {
 			t.Fatal(err)
 		}
-		same(t, "probes", len(u.Probes()), 6)
+		same(t, "probes", len(u.Links()), 6)
 		same(t, "the result", u.call(t, "marked", 10), marked(10, false)) // the counter is asked behind the marker
 		same(t, "hits", once.Hits(), 1)
 		same(t, "those who listen", u.counter(t), 0)
-		same(t, "probes when one is taken out", len(u.Probes()), 4)
+		same(t, "probes when one is taken out", len(u.Links()), 4)
 		if err := errors.Join(u.Unmap(s.file), u.Unmap(s.file)); err != nil {
 			t.Fatal(err)
 		}
-		same(t, "probes of what is mapped no more", len(u.Probes()), 0)
+		same(t, "probes of what is mapped no more", len(u.Links()), 0)
 		m, err := u.m.Copy()
 		if err != nil {
 			t.Fatal(err)

@@ -11,8 +11,7 @@ import (
 	"xol/machine"
 )
 
-// WatchProbe is a watchpoint: its handler runs when data are accessed. The fields
-// must not be changed while it is registered.
+// WatchProbe is a watchpoint: its handler runs when data are accessed.
 //
 // What can be watched is what the debug facility of the ISA can watch, and how
 // many watchpoints a CPU has. The facility itself is the machine's: one that runs
@@ -30,30 +29,41 @@ type WatchProbe struct {
 	// demanding probe takes that of a less demanding one, whose Relinquished is
 	// called. It gets one again when one is free.
 	Priority     int
-	Relinquished func(p *WatchProbe)
+	Relinquished func(l *Link)
 	Handler      func(c *WatchContext)
-	// Disabled registers the probe without arming it.
+	// Disabled attaches the probe without arming it.
 	Disabled bool
+}
 
-	home            *Runtime // that it is registered with
+// watchpoint is a WatchProbe that is attached.
+type watchpoint struct {
+	WatchProbe
+	link            *Link
+	home            *Runtime
+	closed          bool
 	enabled, active bool
 	hits, missed    uint64
 }
+
+func (p *watchpoint) isEnabled() bool   { return p.enabled }
+func (p *watchpoint) hitCount() uint64  { return p.hits }
+func (p *watchpoint) missCount() uint64 { return p.missed }
+func (p *watchpoint) atEntry() *probe   { return new(probe) }
 
 // WatchContext is what the handler of a WatchProbe is called with. The
 // instruction pointer is the one that the ISA shows: behind the access on amd64,
 // of the instruction that has not been executed yet elsewhere.
 type WatchContext struct {
-	Probe *WatchProbe
-	CPU   int
-	Regs  Regs
+	Link *Link
+	CPU  int
+	Regs Regs
 	machine.Watched
 }
 
 // watches are the watchpoints of a runtime.
 type watches struct {
-	probes []*WatchProbe   // in the order of registration
-	slots  [][]*WatchProbe // of the CPUs; those in use
+	probes []*watchpoint   // in the order of registration
+	slots  [][]*watchpoint // of the CPUs; those in use
 	active int             // probes with slots
 }
 
@@ -64,118 +74,90 @@ var (
 		Reason: "a watchpoint is for reads, writes or both, of at least a byte, on CPUs that there are"}
 	ruleWatchSlots = classify.Rule{ID: "runtime/watch-slots", Errno: classify.ENOSPC,
 		Reason: "all slots for watchpoints of a CPU are taken by others at least as demanding",
-		Remedy: "unregister one, or give this one a higher Priority"}
+		Remedy: "close one, or give this one a higher Priority"}
 )
 
-// RegisterWatch registers a watchpoint. It returns a *RegisterError, with ENOSPC
-// where a CPU has no slot left.
-func (r *Runtime) RegisterWatch(p *WatchProbe) error {
-	switch {
-	case p == nil:
-		return refuse(nil, 0, &ruleNil, nil)
-	case r.closed:
-		return refuseWatch(p, &ruleClosed, machine.ErrClosed)
-	case p.home != nil:
-		return refuseWatch(p, &ruleRegistered, nil)
+func (p WatchProbe) attach(r *Runtime, l *Link) (attached, error) {
+	if r.closed {
+		return nil, refuse(p, p.Addr, &ruleClosed, machine.ErrClosed)
 	}
-	if err := r.checkWatch(p); err != nil {
-		return err
+	in := &watchpoint{WatchProbe: p, link: l, home: r}
+	in.CPUs = slices.Clone(p.CPUs)
+	if err := r.checkWatch(in); err != nil {
+		return nil, err
 	}
-	p.hits, p.missed = 0, 0
 	if !p.Disabled {
-		if err := r.takeSlots(p); err != nil {
-			return err
+		if err := r.takeSlots(in); err != nil {
+			return nil, err
 		}
 	}
-	p.home, p.enabled = r, !p.Disabled
-	r.watches.probes = append(r.watches.probes, p)
-	return nil
+	in.enabled = !p.Disabled
+	r.watches.probes = append(r.watches.probes, in)
+	return in, nil
 }
 
-func (r *Runtime) checkWatch(p *WatchProbe) error {
+func (r *Runtime) checkWatch(p *watchpoint) error {
 	if _, ok := r.m.(machine.Watcher); !ok {
-		return refuseWatch(p, &ruleNoWatch, nil)
+		return refuse(p, p.Addr, &ruleNoWatch, nil)
 	}
 	bad := func(cpu int) bool { return cpu < 0 || cpu >= len(r.cpus) }
 	if p.Kind == 0 || p.Kind > machine.WatchAccess || p.Len < 1 || slices.ContainsFunc(p.CPUs, bad) {
-		return refuseWatch(p, &ruleWatchKind, nil)
+		return refuse(p, p.Addr, &ruleWatchKind, nil)
 	}
 	if rule := r.isa.CheckWatch(p.watch()); rule != nil {
-		return refuseWatch(p, rule, nil)
+		return refuse(p, p.Addr, rule, nil)
 	}
 	return nil
 }
 
-// UnregisterWatch takes a watchpoint away. Others that had to relinquish their
-// slots may get them back.
-func (r *Runtime) UnregisterWatch(p *WatchProbe) error {
-	err := r.checkOwnWatch(p)
-	if err != nil && !(r.closed && p != nil && p.home == r) {
-		return err
+// close has others that had to relinquish their slots get them back.
+func (p *watchpoint) close() error {
+	if p.closed {
+		return p.check()
 	}
-	p.home, p.enabled = nil, false
+	r := p.home
+	p.closed, p.enabled = true, false
 	r.watches.probes = deleteFrom(r.watches.probes, p)
-	if err != nil {
-		return err
+	if r.closed {
+		return refuse(p, p.Addr, &ruleClosed, machine.ErrClosed)
 	}
 	return r.giveSlotsBack(p)
 }
 
-// checkOwnWatch returns why nothing can be done to a watchpoint.
-func (r *Runtime) checkOwnWatch(p *WatchProbe) error {
+// check returns why nothing can be done to a watchpoint.
+func (p *watchpoint) check() error {
 	switch {
-	case p == nil:
-		return refuse(nil, 0, &ruleNil, nil)
-	case p.home != nil && p.home != r:
-		return refuseWatch(p, &ruleOther, nil)
-	case r.closed:
-		return refuseWatch(p, &ruleClosed, machine.ErrClosed)
-	case p.home == nil:
-		return refuseWatch(p, &ruleUnregistered, nil)
+	case p.home.closed:
+		return refuse(p, p.Addr, &ruleClosed, machine.ErrClosed)
+	case p.closed:
+		return refuse(p, p.Addr, &ruleUnregistered, nil)
 	}
 	return nil
 }
 
-// EnableWatch has a watchpoint that is disabled watch again. It returns a
-// *RegisterError where there is no slot left.
-func (r *Runtime) EnableWatch(p *WatchProbe) error {
-	if err := r.checkOwnWatch(p); err != nil {
+// setEnabled returns a *RegisterError where there is no slot left.
+func (p *watchpoint) setEnabled(on bool) error {
+	if err := p.check(); err != nil {
 		return err
 	}
-	if p.enabled {
+	switch {
+	case !on:
+		p.enabled = false
+		return p.home.giveSlotsBack(p)
+	case p.enabled:
 		return nil
 	}
-	if err := r.takeSlots(p); err != nil {
-		return err
-	}
-	p.enabled = true
-	return nil
+	err := p.home.takeSlots(p)
+	p.enabled = err == nil
+	return err
 }
 
-// DisableWatch has it watch no longer, and frees its slots.
-func (r *Runtime) DisableWatch(p *WatchProbe) error {
-	if err := r.checkOwnWatch(p); err != nil {
-		return err
-	}
-	p.enabled = false
-	return r.giveSlotsBack(p)
-}
-
-// Watching reports whether the probe has its slots.
-func (p *WatchProbe) Watching() bool { return p.active }
-
-// Hits returns how often the handler was called.
-func (p *WatchProbe) Hits() uint64 { return p.hits }
-
-// Nmissed returns how often it was not, because another handler was going on.
-func (p *WatchProbe) Nmissed() uint64 { return p.missed }
-
-func (p *WatchProbe) watch() machine.Watch {
+func (p *watchpoint) watch() machine.Watch {
 	return machine.Watch{Addr: p.Addr, Len: p.Len, Kind: p.Kind}
 }
 
 // cpusOf returns the CPUs that a probe is for.
-func (r *Runtime) cpusOf(p *WatchProbe) []int {
+func (r *Runtime) cpusOf(p *watchpoint) []int {
 	if len(p.CPUs) > 0 {
 		return slices.Compact(slices.Sorted(slices.Values(p.CPUs)))
 	}
@@ -187,21 +169,21 @@ func (r *Runtime) cpusOf(p *WatchProbe) []int {
 }
 
 // takeSlots gives the probe a slot of each of its CPUs, or none.
-func (r *Runtime) takeSlots(p *WatchProbe) error {
+func (r *Runtime) takeSlots(p *watchpoint) error {
 	w := &r.watches
 	if w.slots == nil {
-		w.slots = make([][]*WatchProbe, len(r.cpus))
+		w.slots = make([][]*watchpoint, len(r.cpus))
 	}
 	cpus := r.cpusOf(p)
-	var victims []*WatchProbe
+	var victims []*watchpoint
 	for _, cpu := range cpus {
-		held := slices.DeleteFunc(slices.Clone(w.slots[cpu]), func(q *WatchProbe) bool { return slices.Contains(victims, q) })
+		held := slices.DeleteFunc(slices.Clone(w.slots[cpu]), func(q *watchpoint) bool { return slices.Contains(victims, q) })
 		if len(held) < r.isa.WatchUnit().Slots {
 			continue
 		}
-		least := slices.MinFunc(held, func(a, b *WatchProbe) int { return cmp.Compare(a.Priority, b.Priority) })
+		least := slices.MinFunc(held, func(a, b *watchpoint) int { return cmp.Compare(a.Priority, b.Priority) })
 		if least.Priority >= p.Priority {
-			return refuseWatch(p, &ruleWatchSlots, nil)
+			return refuse(p, p.Addr, &ruleWatchSlots, nil)
 		}
 		victims = append(victims, least)
 	}
@@ -217,17 +199,17 @@ func (r *Runtime) takeSlots(p *WatchProbe) error {
 	}
 	if err := r.program(); err != nil {
 		r.dropSlots(p)
-		return refuseWatch(p, &ruleNoWatch, err)
+		return refuse(p, p.Addr, &ruleNoWatch, err)
 	}
 	for _, q := range victims {
 		if q.Relinquished != nil {
-			q.Relinquished(q)
+			q.Relinquished(q.link)
 		}
 	}
 	return nil
 }
 
-func (r *Runtime) dropSlots(p *WatchProbe) {
+func (r *Runtime) dropSlots(p *watchpoint) {
 	for cpu, held := range r.watches.slots {
 		r.watches.slots[cpu] = deleteFrom(held, p)
 	}
@@ -250,13 +232,13 @@ func (r *Runtime) keepCalls() {
 
 // giveSlotsBack frees the probe's slots, for those that wait for one: the most
 // demanding first.
-func (r *Runtime) giveSlotsBack(p *WatchProbe) error {
+func (r *Runtime) giveSlotsBack(p *watchpoint) error {
 	if !p.active {
 		return nil
 	}
 	r.dropSlots(p)
-	waiting := slices.DeleteFunc(slices.Clone(r.watches.probes), func(q *WatchProbe) bool { return q.active || !q.enabled })
-	slices.SortStableFunc(waiting, func(a, b *WatchProbe) int { return cmp.Compare(b.Priority, a.Priority) })
+	waiting := slices.DeleteFunc(slices.Clone(r.watches.probes), func(q *watchpoint) bool { return q.active || !q.enabled })
+	slices.SortStableFunc(waiting, func(a, b *watchpoint) int { return cmp.Compare(b.Priority, a.Priority) })
 	for _, q := range waiting {
 		_ = r.takeSlots(q) // it waits on where there is none
 	}
@@ -307,7 +289,7 @@ func (r *Runtime) report(cpu int, hits []machine.Watched, ip uint64, movable boo
 		if p.Handler == nil {
 			continue
 		}
-		c := WatchContext{Probe: p, CPU: cpu, Watched: hit, Regs: Regs{r: r, number: cpu, cpu: regs, ip: ip, fixed: !movable}}
+		c := WatchContext{Link: p.link, CPU: cpu, Watched: hit, Regs: Regs{r: r, number: cpu, cpu: regs, ip: ip, fixed: !movable}}
 		p.Handler(&c)
 		if c.Regs.moved {
 			regs.SetReg(r.file.PC, c.Regs.ip)
@@ -434,8 +416,6 @@ func (r *Runtime) originalIP(pc uint64) uint64 {
 	return r.originalOf(s, pc)
 }
 
-// refuseWatch returns the error that rule forbids p.
-func refuseWatch(p *WatchProbe, rule *classify.Rule, cause error) error {
-	place := fmt.Sprintf("%v of %d bytes at %#x", p.Kind, p.Len, p.Addr)
-	return &RegisterError{Place: place, Addr: p.Addr, Errno: cmp.Or(rule.Errno, classify.EINVAL), Rule: rule, Err: cause}
+func (p WatchProbe) place() string {
+	return fmt.Sprintf("%v of %d bytes at %#x", p.Kind, p.Len, p.Addr)
 }

@@ -34,8 +34,8 @@ func TestWatchWrites(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := uint64(1000)
-		w := &runtime.WatchProbe{Addr: sum, Len: 8, Kind: machine.WatchWrite}
-		w.Handler = func(c *runtime.WatchContext) {
+		wSpec := runtime.WatchProbe{Addr: sum, Len: 8, Kind: machine.WatchWrite}
+		wSpec.Handler = func(c *runtime.WatchContext) {
 			now, err := p.m.ReadWord(sum)
 			if err != nil {
 				t.Error(err)
@@ -49,9 +49,7 @@ func TestWatchWrites(t *testing.T) {
 			}
 			n++
 		}
-		if err := p.RegisterWatch(w); err != nil {
-			t.Fatal(err)
-		}
+		w := attach(t, p, wSpec)
 		f, err := p.p.Function("add_many")
 		if err != nil {
 			t.Fatal(err)
@@ -62,7 +60,7 @@ func TestWatchWrites(t *testing.T) {
 		if w.Hits() != times || n != 1000+times {
 			t.Errorf("%d hits, want %d", w.Hits(), times)
 		}
-		if err := p.UnregisterWatch(w); err != nil {
+		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := p.Call(t.Context(), 0, f, sum, times); err != nil || w.Hits() != times {
@@ -106,22 +104,20 @@ func watchByte(t *testing.T, isa, level string, at uint64, opt runtime.Options, 
 	}
 	if probed {
 		for _, inst := range instsOf(t, isa, level) {
-			_ = p.Register(&runtime.Probe{Addr: inst.addr}) // those that may be
+			_ = try(p, runtime.Probe{Addr: inst.addr}) // those that may be
 		}
 		if err := p.Settle(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w := &runtime.WatchProbe{Addr: bufferAddr + at, Len: 1, Kind: machine.WatchAccess}
-	w.Handler = func(c *runtime.WatchContext) {
+	wSpec := runtime.WatchProbe{Addr: bufferAddr + at, Len: 1, Kind: machine.WatchAccess}
+	wSpec.Handler = func(c *runtime.WatchContext) {
 		if c.Old != uint64(data[at]) || c.New != c.Old || c.Kind != machine.WatchRead {
 			t.Errorf("%+v", c.Watched)
 		}
 		ips = append(ips, c.Regs.IP())
 	}
-	if err := p.RegisterWatch(w); err != nil {
-		t.Fatal(err)
-	}
+	attach(t, p, wSpec)
 	f, err := p.p.Function("crc32")
 	if err != nil {
 		t.Fatal(err)
@@ -137,19 +133,17 @@ func TestWatchPrograms(t *testing.T) {
 	eachProgram(t, func(t *testing.T, isa, level string) {
 		p := open(t, isa, level, guest.Options{}, runtime.Options{})
 		sp := p.m.CPUs[0].Reg(p.m.File.SP)
-		var probes []*runtime.WatchProbe
+		var probes []*runtime.Link
 		conv := p.m.ISA.Convention()
 		for _, addr := range []uint64{bufferAddr + 64, (sp - conv.RedZone - conv.Frame - 0x88) &^ 7} {
-			w := &runtime.WatchProbe{Addr: addr, Len: 8, Kind: machine.WatchAccess}
-			if err := p.RegisterWatch(w); err != nil {
-				t.Fatal(err)
-			}
+			w := attach(t, p, runtime.WatchProbe{Addr: addr, Len: 8, Kind: machine.WatchAccess})
+
 			probes = append(probes, w)
 		}
 		p.callAll(t, 1)
-		for _, w := range probes {
+		for i, w := range probes {
 			if w.Hits() == 0 {
-				t.Errorf("%#x: no hits", w.Addr)
+				t.Errorf("no hits of %d", i)
 			}
 		}
 	})
@@ -162,11 +156,9 @@ func TestWatchCPUs(t *testing.T) {
 		t.Run(isa, func(t *testing.T) {
 			p := open(t, isa, "2", guest.Options{CPUs: 4, Turn: 7}, runtime.Options{})
 			var hits [4]int
-			w := &runtime.WatchProbe{Addr: sum, Len: 4, Kind: machine.WatchWrite, CPUs: []int{1, 3, 1}}
-			w.Handler = func(c *runtime.WatchContext) { hits[c.CPU]++ }
-			if err := p.RegisterWatch(w); err != nil {
-				t.Fatal(err)
-			}
+			wSpec := runtime.WatchProbe{Addr: sum, Len: 4, Kind: machine.WatchWrite, CPUs: []int{1, 3, 1}}
+			wSpec.Handler = func(c *runtime.WatchContext) { hits[c.CPU]++ }
+			attach(t, p, wSpec)
 			f, err := p.p.Function("add_many")
 			if err != nil {
 				t.Fatal(err)
@@ -197,15 +189,13 @@ func TestWatchReturn(t *testing.T) {
 	p := open(t, "amd64", "2", guest.Options{}, runtime.Options{})
 	conv := p.m.ISA.Convention()
 	slot := (p.m.CPUs[0].Reg(p.m.File.SP)-conv.RedZone-conv.Frame)&^15 - conv.Skew
-	w := &runtime.WatchProbe{Addr: slot, Len: 8, Kind: machine.WatchAccess}
-	w.Handler = func(c *runtime.WatchContext) {
+	wSpec := runtime.WatchProbe{Addr: slot, Len: 8, Kind: machine.WatchAccess}
+	wSpec.Handler = func(c *runtime.WatchContext) {
 		if c.Kind != machine.WatchRead || c.Old != guest.ExitAddress || c.Regs.IP() != guest.ExitAddress {
 			t.Errorf("%+v at %#x", c.Watched, c.Regs.IP())
 		}
 	}
-	if err := p.RegisterWatch(w); err != nil {
-		t.Fatal(err)
-	}
+	w := attach(t, p, wSpec)
 	f, err := p.p.Function("length")
 	if err != nil {
 		t.Fatal(err)
@@ -222,47 +212,46 @@ func TestWatchSlots(t *testing.T) {
 		t.Run(isa, func(t *testing.T) {
 			p := open(t, isa, "2", guest.Options{CPUs: 2}, runtime.Options{})
 			var log []string
-			probe := func(i, priority int) *runtime.WatchProbe {
-				return &runtime.WatchProbe{
+			probe := func(i, priority int) runtime.WatchProbe {
+				return runtime.WatchProbe{
 					Addr: bufferAddr + uint64(8*i), Len: 8, Kind: machine.WatchWrite, Priority: priority, CPUs: []int{1},
-					Relinquished: func(w *runtime.WatchProbe) { log = append(log, fmt.Sprint(i)) },
+					Relinquished: func(w *runtime.Link) { log = append(log, fmt.Sprint(i)) },
 				}
 			}
-			var all []*runtime.WatchProbe
+			var all []*runtime.Link
 			for i := range want[isa] {
-				all = append(all, probe(i, i))
-				if err := p.RegisterWatch(all[i]); err != nil {
-					t.Fatal(err)
-				}
+				all = append(all, attach(t, p, probe(i, i)))
 			}
-			late := probe(90, 0)
-			if err := p.RegisterWatch(late); !errors.Is(err, classify.ENOSPC) {
+			lateSpec := probe(90, 0)
+			if err := try(p, lateSpec); !errors.Is(err, classify.ENOSPC) {
 				t.Errorf("without a slot: %v", err)
 			}
-			late.CPUs = []int{0}
-			if err := p.RegisterWatch(late); err != nil {
+			lateSpec.CPUs = []int{0}
+			late, err := p.Attach(lateSpec)
+			if err != nil {
 				t.Errorf("on another CPU: %v", err)
 			}
-			demanding := probe(91, 10)
-			demanding.CPUs = nil
-			if err := p.RegisterWatch(demanding); err != nil || all[0].Watching() || !all[1].Watching() || !late.Watching() {
+			demandingSpec := probe(91, 10)
+			demandingSpec.CPUs = nil
+			demanding, err := p.Attach(demandingSpec)
+			if err != nil || all[0].Watching() || !all[1].Watching() || !late.Watching() {
 				t.Errorf("a more demanding one: %v", err)
 			}
 			if !slices.Equal(log, []string{"0"}) {
 				t.Errorf("relinquished: %v", log)
 			}
-			if err := p.DisableWatch(demanding); err != nil || !all[0].Watching() {
+			if err := demanding.Disable(); err != nil || !all[0].Watching() {
 				t.Errorf("the slot is not given back: %v", err)
 			}
-			if err := p.EnableWatch(demanding); err != nil || all[0].Watching() || !demanding.Watching() {
+			if err := demanding.Enable(); err != nil || all[0].Watching() || !demanding.Watching() {
 				t.Errorf("the slot is not taken again: %v", err)
 			}
 			for _, w := range append(all, demanding, late) {
-				if err := p.UnregisterWatch(w); err != nil || w.Watching() {
+				if err := w.Close(); err != nil || w.Watching() {
 					t.Error(err)
 				}
 			}
-			if err := p.UnregisterWatch(late); !errors.Is(err, classify.EINVAL) {
+			if err := late.Close(); !errors.Is(err, classify.EINVAL) {
 				t.Errorf("unregistered twice: %v", err)
 			}
 		})
@@ -271,7 +260,7 @@ func TestWatchSlots(t *testing.T) {
 
 func TestWatchRefused(t *testing.T) {
 	p := open(t, "amd64", "2", guest.Options{}, runtime.Options{})
-	for name, w := range map[string]*runtime.WatchProbe{
+	for name, w := range map[string]runtime.WatchProbe{
 		"no kind":     {Addr: bufferAddr, Len: 8},
 		"no bytes":    {Addr: bufferAddr, Kind: machine.WatchWrite},
 		"no such CPU": {Addr: bufferAddr, Len: 8, Kind: machine.WatchWrite, CPUs: []int{1}},
@@ -279,7 +268,7 @@ func TestWatchRefused(t *testing.T) {
 		"misaligned":  {Addr: bufferAddr + 4, Len: 8, Kind: machine.WatchWrite},
 	} {
 		var refused *runtime.RegisterError
-		if err := p.RegisterWatch(w); !errors.As(err, &refused) || !errors.Is(err, classify.EINVAL) {
+		if err := try(p, w); !errors.As(err, &refused) || !errors.Is(err, classify.EINVAL) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -295,11 +284,11 @@ func accesses(t *testing.T, isa string, opt runtime.Options, probed bool) (log [
 	if probed {
 		end := uint64(0) // of the last region, which another probe would keep from becoming a jump
 		for _, inst := range instsIn(t, returnsPath(isa)) {
-			if inst.addr >= end && p.Register(&runtime.Probe{Addr: inst.addr}) == nil { // those that may be
+			if inst.addr >= end && try(p, runtime.Probe{Addr: inst.addr}) == nil { // those that may be
 				end = inst.addr + uint64(inst.Region)
 			}
 		}
-		p.returnProbe(t, &runtime.ReturnProbe{Symbol: "descend", MaxActive: 100})
+		p.returnProbe(t, runtime.ReturnProbe{Symbol: "descend", MaxActive: 100})
 	}
 	call := func() {
 		for _, name := range []string{"descend", "mirror_many"} {
@@ -317,19 +306,17 @@ func accesses(t *testing.T, isa string, opt runtime.Options, probed bool) (log [
 		t.Fatal(err)
 	}
 	for _, addr := range []uint64{sp - 0x10, sp - 0x18, sp - 0x88, sp - 0x98, sp - 0x140, sp - 0x160, sp - 0x260, sp - 0x278, sp - 0x2e0, variable} {
-		w := &runtime.WatchProbe{Addr: addr, Len: 8, Kind: machine.WatchAccess}
-		w.Handler = func(c *runtime.WatchContext) {
+		wSpec := runtime.WatchProbe{Addr: addr, Len: 8, Kind: machine.WatchAccess}
+		wSpec.Handler = func(c *runtime.WatchContext) {
 			ip := c.Regs.IP()
 			if p.m.Perm(c.New)&machine.PermExec != 0 || c.New == guest.ExitAddress {
 				ip = 0
 			}
 			log = append(log, fmt.Sprintf("%v %#x of %d bytes at %#x", c.Kind, sp-c.Addr, c.Size, ip))
 		}
-		if err := p.RegisterWatch(w); err != nil {
-			t.Fatal(err)
-		}
+		w := attach(t, p, wSpec)
 		call()
-		if err := p.UnregisterWatch(w); err != nil {
+		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -360,10 +347,8 @@ func TestWatchDisarmed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &runtime.WatchProbe{Addr: variable, Len: 8, Kind: machine.WatchAccess}
-		if err := p.RegisterWatch(w); err != nil {
-			t.Fatal(err)
-		}
+		w := attach(t, p, runtime.WatchProbe{Addr: variable, Len: 8, Kind: machine.WatchAccess})
+
 		for i, on := range []bool{false, true} {
 			same(t, "the error", p.SetArmed(on), nil)
 			p.calls(t, 0, "mirror_many", 5)
@@ -387,24 +372,24 @@ func TestWatchesOfOneAccess(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		var away func(*runtime.WatchProbe) error
-		first := &runtime.WatchProbe{Addr: seen, Len: 8, Kind: machine.WatchWrite}
-		second := &runtime.WatchProbe{Addr: seen, Len: 8, Kind: machine.WatchWrite}
-		first.Handler = func(*runtime.WatchContext) {
+		var away func(*runtime.Link) error
+		firstSpec := runtime.WatchProbe{Addr: seen, Len: 8, Kind: machine.WatchWrite}
+		var second *runtime.Link
+		secondSpec := runtime.WatchProbe{Addr: seen, Len: 8, Kind: machine.WatchWrite}
+		firstSpec.Handler = func(*runtime.WatchContext) {
 			if away != nil {
 				same(t, "the error", away(second), nil)
 			}
 		}
-		if err := errors.Join(p.RegisterWatch(first), p.RegisterWatch(second)); err != nil {
-			t.Fatal(err)
-		}
+		first := attach(t, p, firstSpec)
+		second = attach(t, p, secondSpec)
 		call()
 		same(t, "hits of the first", first.Hits(), 1)
 		same(t, "hits of the second", second.Hits(), 1)
-		away = p.DisableWatch
+		away = (*runtime.Link).Disable
 		call()
 		same(t, "hits of the second, disabled", second.Hits(), 1)
-		if away = p.UnregisterWatch; p.EnableWatch(second) != nil {
+		if away = (*runtime.Link).Close; second.Enable() != nil {
 			t.Fatal("it is not enabled again")
 		}
 		call()
@@ -425,14 +410,14 @@ func TestWatchInterrupted(t *testing.T) {
 			t.Run(fmt.Sprint(isa, " ", opt.Stepping), func(t *testing.T) {
 				p := openReturns(t, isa, guest.Options{Exact: true}, opt)
 				for _, inst := range instsIn(t, returnsPath(isa)) {
-					_ = p.Register(&runtime.Probe{Addr: inst.addr}) // those that may be
+					_ = try(p, runtime.Probe{Addr: inst.addr}) // those that may be
 				}
 				counter, _, err := p.p.Symbol("seen")
 				if err != nil {
 					t.Fatal(err)
 				}
-				w := &runtime.WatchProbe{Addr: counter, Len: 8, Kind: machine.WatchAccess}
-				if err := errors.Join(p.RegisterWatch(w), p.Start(0, p.function(t, "mirror_scale"))); err != nil {
+				w := attach(t, p, runtime.WatchProbe{Addr: counter, Len: 8, Kind: machine.WatchAccess})
+				if err := p.Start(0, p.function(t, "mirror_scale")); err != nil {
 					t.Fatal(err)
 				}
 				interrupt := p.function(t, "bottom")

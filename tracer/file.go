@@ -29,10 +29,11 @@ type definition struct {
 	probe   probe
 }
 
-// probe is a probe that is in place, enabled or not.
+// probe is a probe that is in place, enabled or not: a *runtime.Link, for one.
 type probe interface {
-	enable(on bool) error
-	detach() error
+	Enable() error
+	Disable() error
+	Close() error
 }
 
 var (
@@ -92,7 +93,11 @@ func (f *file) Enable(name string, on bool) error {
 			continue
 		}
 		found = true
-		if err := d.probe.enable(on); err != nil {
+		change := d.probe.Enable
+		if !on {
+			change = d.probe.Disable
+		}
+		if err := change(); err != nil {
 			return err
 		}
 		d.enabled = on
@@ -153,7 +158,7 @@ func (f *file) remove(e *events.Event) error {
 			return fmt.Errorf("tracer: %s/%s: %w", d.event.Group, d.event.Name, ErrBusy)
 		}
 		f.defs = slices.DeleteFunc(f.defs, func(other *definition) bool { return other == d })
-		if err := d.probe.detach(); err != nil {
+		if err := d.probe.Close(); err != nil {
 			return err
 		}
 	}

@@ -33,7 +33,7 @@ type MarkerProbe struct {
 	Args   []usdt.Arg // of those that cannot be understood, only the text
 
 	t      *Tracer
-	probe  *runtime.Probe
+	link   *runtime.Link
 	values []ArgValue
 }
 
@@ -47,7 +47,8 @@ func (t *Tracer) Mark(m image.Marker, handler func(c *runtime.Context, values []
 	p := &MarkerProbe{Marker: m, t: t}
 	unclear := p.parse()
 	p.values = make([]ArgValue, len(p.Args))
-	p.probe = &runtime.Probe{Addr: m.Location, PreHandler: func(c *runtime.Context) bool {
+	var err error
+	p.link, err = t.r.Attach(runtime.Probe{Addr: m.Location, PreHandler: func(c *runtime.Context) bool {
 		for i := range p.Args {
 			if p.values[i].Err = unclear[i]; p.values[i].Err == nil {
 				p.values[i].Value, p.values[i].Err = p.Args[i].Eval(&c.Regs, c.Memory(), 0)
@@ -55,12 +56,12 @@ func (t *Tracer) Mark(m image.Marker, handler func(c *runtime.Context, values []
 		}
 		handler(c, p.values)
 		return false
-	}}
-	if err := t.r.Register(p.probe); err != nil {
+	}})
+	if err != nil {
 		return nil, err
 	}
 	if err := p.listen(1); err != nil {
-		return nil, errors.Join(err, t.r.Unregister(p.probe))
+		return nil, errors.Join(err, p.link.Close())
 	}
 	return p, nil
 }
@@ -80,7 +81,7 @@ func (p *MarkerProbe) parse() (unclear []error) {
 
 // Close takes the probe away.
 func (p *MarkerProbe) Close() error {
-	if err := p.t.r.Unregister(p.probe); err != nil {
+	if err := p.link.Close(); err != nil {
 		return err
 	}
 	return p.listen(^uint16(0))

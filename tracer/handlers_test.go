@@ -36,13 +36,13 @@ func TestProgram(t *testing.T) {
 		}
 		globals, log := program.NewGlobals(), new(logged)
 		ended := map[rpn.Status]int{}
-		p := &runtime.Probe{Symbol: "length", PreHandler: tracer.ProgramHandler(program, globals, log, func(r rpn.Result, err error) {
+		_, err = tr.r.Attach(runtime.Probe{Symbol: "length", PreHandler: tracer.ProgramHandler(program, globals, log, func(r rpn.Result, err error) {
 			if err != nil {
 				t.Error(err)
 			}
 			ended[r.Status]++
-		})}
-		if err := tr.r.Register(p); err != nil {
+		})})
+		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range uint64(3) {

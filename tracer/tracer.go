@@ -103,24 +103,26 @@ func (t *Tracer) Nmissed(name string) (n uint64) {
 	return n
 }
 
-// attach registers the probe of an event.
+// attach attaches the probe of an event.
 func (t *Tracer) attach(d *definition) (probe, error) {
-	if d.event.Return {
+	e := &d.event
+	if e.Return {
 		return t.attachReturn(d)
 	}
-	p := kprobe{t.r, &runtime.Probe{Symbol: d.event.Symbol, Offset: d.event.Offset, Addr: d.event.Addr, Disabled: !d.enabled}}
-	p.PreHandler = func(c *runtime.Context) bool {
-		t.record(d, t.task(c.CPU), &events.Hit{Registers: &c.Regs, Memory: c.Memory(), Probe: p.Address()})
-		return false
-	}
-	return p, t.r.Register(p.Probe)
+	return t.put(runtime.Probe{
+		Symbol: e.Symbol, Offset: e.Offset, Addr: e.Addr, Disabled: !d.enabled,
+		PreHandler: func(c *runtime.Context) bool {
+			t.record(d, t.task(c.CPU), &events.Hit{Registers: &c.Regs, Memory: c.Memory(), Probe: c.Link.Address()})
+			return false
+		},
+	})
 }
 
 func (t *Tracer) attachReturn(d *definition) (probe, error) {
 	e := &d.event
-	p := kretprobe{t.r, &runtime.ReturnProbe{
+	p := runtime.ReturnProbe{
 		Symbol: e.Symbol, Offset: e.Offset, Addr: e.Addr, MaxActive: e.MaxActive, Disabled: !d.enabled,
-	}}
+	}
 	var active map[*byte][]uint64 // of calls that are going on: what Program.Entry returned
 	if d.program.NeedsEntry() {
 		active = map[*byte][]uint64{}
@@ -138,7 +140,15 @@ func (t *Tracer) attachReturn(d *definition) (probe, error) {
 		}
 		t.record(d, t.task(c.CPU), h)
 	}
-	return p, t.r.RegisterReturn(p.ReturnProbe)
+	return t.put(p)
+}
+
+func (t *Tracer) put(spec runtime.Spec) (probe, error) {
+	l, err := t.r.Attach(spec)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 // function returns the address of the function whose return an event probes.
@@ -158,33 +168,3 @@ func (t *Tracer) task(cpu int) events.Task {
 }
 
 func defaultTask(cpu int) events.Task { return events.Task{Comm: "guest", PID: cpu, CPU: cpu} }
-
-// kprobe is a probe of the runtime.
-type kprobe struct {
-	r *runtime.Runtime
-	*runtime.Probe
-}
-
-func (p kprobe) enable(on bool) error {
-	if on {
-		return p.r.Enable(p.Probe)
-	}
-	return p.r.Disable(p.Probe)
-}
-
-func (p kprobe) detach() error { return p.r.Unregister(p.Probe) }
-
-// kretprobe is a return probe of the runtime.
-type kretprobe struct {
-	r *runtime.Runtime
-	*runtime.ReturnProbe
-}
-
-func (p kretprobe) enable(on bool) error {
-	if on {
-		return p.r.EnableReturn(p.ReturnProbe)
-	}
-	return p.r.DisableReturn(p.ReturnProbe)
-}
-
-func (p kretprobe) detach() error { return p.r.UnregisterReturn(p.ReturnProbe) }

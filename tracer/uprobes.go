@@ -87,8 +87,8 @@ func (u *Uprobes) functions(line, pattern string) []string {
 // were enabled last, as uprobe_profile has it.
 func (u *Uprobes) Hits(name string) (n uint64) {
 	for _, d := range u.defs {
-		if p, ok := d.probe.(*uprobe); ok && d.is(name) {
-			n += p.Uprobe.Hits()
+		if p, ok := d.probe.(*uprobe); ok && p.last != nil && d.is(name) {
+			n += p.last.Hits()
 		}
 	}
 	return n
@@ -97,20 +97,23 @@ func (u *Uprobes) Hits(name string) (n uint64) {
 // attach makes the probe of an event.
 func (u *Uprobes) attach(d *definition) (probe, error) {
 	e := &d.event
-	p := &uprobe{u.group, &runtime.Uprobe{File: u.find(e.Path), Offset: e.Offset, Semaphore: e.RefCounter}, false}
+	p := &uprobe{group: u.group, spec: runtime.Uprobe{File: u.find(e.Path), Offset: e.Offset, Semaphore: e.RefCounter}}
 	if e.Return {
-		p.ReturnHandler = func(c *runtime.UreturnContext) {
+		p.spec.ReturnHandler = func(c *runtime.UreturnContext) {
 			u.record(d, u.task(c.Process, c.CPU), &events.Hit{
-				Registers: &c.Regs, Memory: c.Memory(), Probe: c.Return.Addr, Return: c.To,
+				Registers: &c.Regs, Memory: c.Memory(), Probe: c.Function, Return: c.To,
 			})
 		}
 	} else {
-		p.Handler = func(c *runtime.UprobeContext) (remove bool) {
-			u.record(d, u.task(c.Process, c.CPU), &events.Hit{Registers: &c.Regs, Memory: c.Memory(), Probe: c.Probe.Address()})
+		p.spec.Handler = func(c *runtime.UprobeContext) (remove bool) {
+			u.record(d, u.task(c.Process, c.CPU), &events.Hit{Registers: &c.Regs, Memory: c.Memory(), Probe: c.Regs.IP()})
 			return false
 		}
 	}
-	return p, p.enable(d.enabled)
+	if !d.enabled {
+		return p, nil
+	}
+	return p, p.Enable()
 }
 
 func (u *Uprobes) task(p *runtime.Process, cpu int) events.Task {
@@ -120,26 +123,33 @@ func (u *Uprobes) task(p *runtime.Process, cpu int) events.Task {
 	return defaultTask(cpu)
 }
 
-// uprobe is a probe in a file, which the processes have while it is enabled.
+// uprobe is a probe in a file, which the processes have while it is enabled: only then
+// is it attached, as in Linux.
 type uprobe struct {
 	group *runtime.Uprobes
-	*runtime.Uprobe
-	on bool
+	spec  runtime.Uprobe
+	last  *runtime.Link // nil where it has never been enabled
+	on    bool
 }
 
-func (p *uprobe) enable(on bool) (err error) {
-	switch {
-	case on == p.on:
+func (p *uprobe) Enable() error {
+	if p.on {
 		return nil
-	case on:
-		err = p.group.Register(p.Uprobe)
-	default:
-		err = p.group.Unregister(p.Uprobe)
 	}
-	if err == nil {
-		p.on = on
+	l, err := p.group.Attach(p.spec)
+	if err != nil {
+		return err
 	}
-	return err
+	p.last, p.on = l, true
+	return nil
 }
 
-func (p *uprobe) detach() error { return p.enable(false) }
+func (p *uprobe) Disable() error {
+	if !p.on {
+		return nil
+	}
+	p.on = false
+	return p.last.Close()
+}
+
+func (p *uprobe) Close() error { return p.Disable() }

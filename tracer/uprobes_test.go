@@ -175,8 +175,8 @@ func TestUprobeLines(t *testing.T) {
 				t.Fatal(err)
 			}
 			first.call(t, "length", textAddr)
-			if len(s.lines) != 0 || len(first.Probes()) != 0 {
-				t.Errorf("disabled and removed: %q, %d probes", s.lines, len(first.Probes()))
+			if len(s.lines) != 0 || len(first.Links()) != 0 {
+				t.Errorf("disabled and removed: %q, %d probes", s.lines, len(first.Links()))
 			}
 			if want := []string{fmt.Sprintf("r:s/return %s:0x%016x n=$retval:u64", pieName, offset)}; !slices.Equal(s.Events(), want) {
 				t.Errorf("events %q, want %q", s.Events(), want)
