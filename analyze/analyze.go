@@ -106,22 +106,11 @@ func New(img *image.Image, opt Options) (*Analysis, error) {
 	if opt.Profile == "" {
 		opt.Profile = DefaultProfile(img.Kind())
 	}
-	profile, ok := isa.Profile(opt.Profile, kernelOptions(img, opt.Kernel))
-	if !ok {
-		return nil, &ProfileError{opt.Profile, isa.Profiles()}
-	}
-	missing, err := img.Missing()
-	if err != nil {
-		return nil, err
-	}
-	profile = classify.WithGaps(profile, gaps(missing), isa.Align())
-	a := &Analysis{Image: img, ISA: isa, Profile: profile, Asked: StandIn(opt.Profile, profile), Missing: missing, workers: opt.Workers, armed: slices.Sorted(slices.Values(opt.Armed))}
-	if opt.Optimize && missing&image.MissingFunctions == 0 { // else all is undecided
-		a.Optimizer, _ = isa.Optimizer(opt.Profile, kernelOptions(img, opt.Kernel))
-	}
+	a := &Analysis{Image: img, ISA: isa, workers: opt.Workers, armed: slices.Sorted(slices.Values(opt.Armed))}
 	if m, _, _ := classify.ParseProfile(opt.Profile); m == classify.Kprobes {
 		a.Extent = image.ExtentNext
 	}
+	// What the rules ask of the file and what its tables tell is read at a time.
 	var g errgroup.Group
 	g.Go(func() (err error) {
 		a.functions, err = img.Functions(a.Extent)
@@ -139,11 +128,32 @@ func New(img *image.Image, opt Options) (*Analysis, error) {
 			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
+	err = a.chooseRules(&opt)
+	if unread := g.Wait(); err == nil {
+		err = unread
+	}
+	if err != nil {
 		return nil, err
 	}
 	a.marks = place.NewIndex(place.Merge(marks, a.boot.marks))
 	return a, nil
+}
+
+// chooseRules finds the profile and the optimizer that opt names.
+func (a *Analysis) chooseRules(opt *Options) (err error) {
+	kernel := kernelOptions(a.Image, opt.Kernel)
+	profile, ok := a.ISA.Profile(opt.Profile, kernel)
+	if !ok {
+		return &ProfileError{opt.Profile, a.ISA.Profiles()}
+	}
+	if a.Missing, err = a.Image.Missing(); err != nil {
+		return err
+	}
+	a.Profile, a.Asked = classify.WithGaps(profile, gaps(a.Missing), a.ISA.Align()), StandIn(opt.Profile, profile)
+	if opt.Optimize && a.Missing&image.MissingFunctions == 0 { // else all is undecided
+		a.Optimizer, _ = a.ISA.Optimizer(opt.Profile, kernel)
+	}
+	return nil
 }
 
 // DefaultProfile returns the name of the profile for a kind of file.

@@ -90,10 +90,7 @@ func (t *symtab) takeDynamic(im *file) error {
 	if table == nil || names == nil {
 		return nil
 	}
-	if t.names, err = im.readString(names); err != nil {
-		return err
-	}
-	if err := t.decode(im, table, nil); err != nil {
+	if err := t.read(im, table, names, nil); err != nil {
 		return err
 	}
 	for i := range t.syms { // they count in sections that there are not

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"debug/elf"
 	"fmt"
 	"math"
@@ -79,30 +80,43 @@ func (t *symtab) take(im *file, table *section) error {
 	if names.size > math.MaxUint32 {
 		return &FormatError{What: "string table is too large", Where: "section " + names.name}
 	}
-	var err error
-	if t.names, err = im.readString(names); err != nil {
-		return err
-	}
 	extended, err := im.extendedIndices(table)
 	if err != nil {
 		return err
 	}
-	return t.decode(im, table, extended)
+	return t.read(im, table, names, extended)
 }
 
-// decode reads a table of symbols piece by piece: it is the largest part of a
-// file that is always read.
-func (t *symtab) decode(im *file, table *section, extended []byte) error {
+// read reads a table of symbols and their names. It is the largest part of a file
+// that is always read, which is why several goroutines do it.
+func (t *symtab) read(im *file, table, names *section, extended []byte) error {
+	nameBytes := uint64(0)
+	if names.inFile() {
+		nameBytes = names.size
+	}
 	t.syms = make([]symbol, table.size/symSize)
-	buf := make([]byte, min(table.size, 4096*symSize))
-	for i := 0; i < len(t.syms); {
-		part := buf[:min(len(buf), (len(t.syms)-i)*symSize)]
+	half := len(t.syms) / 2
+	var errs [3]error
+	var reading sync.WaitGroup
+	reading.Go(func() { t.names, errs[0] = im.readString(names) })
+	reading.Go(func() { errs[2] = t.decode(im, table, extended, half, len(t.syms), nameBytes) })
+	errs[1] = t.decode(im, table, extended, 0, half, nameBytes)
+	reading.Wait()
+	return cmp.Or(errs[:]...)
+}
+
+// decode reads the symbols from i up to end of a table, whose names have so many
+// bytes, piece by piece.
+func (t *symtab) decode(im *file, table *section, extended []byte, i, end int, nameBytes uint64) error {
+	buf := make([]byte, min(end-i, 4096)*symSize)
+	for i < end {
+		part := buf[:min(len(buf), (end-i)*symSize)]
 		if err := im.readAt(part, int64(table.off)+int64(i)*symSize, "section "+table.name); err != nil {
 			return err
 		}
 		for ; len(part) >= symSize; part = part[symSize:] {
 			t.syms[i] = im.symbol(part, extended, i)
-			if uint64(t.syms[i].name) > uint64(len(t.names)) {
+			if uint64(t.syms[i].name) > nameBytes {
 				return &FormatError{What: "name outside the string table", Where: fmt.Sprintf("symbol %d of section %s", i, table.name)}
 			}
 			i++

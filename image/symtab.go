@@ -76,21 +76,13 @@ func (t *symtab) name(s *symbol) string {
 
 // sort lists the symbols that name an address.
 func (t *symtab) sort(typ elf.Type) {
-	type entry struct {
-		addr  uint64
-		index uint32
-	}
-	entries := make([]entry, 0, len(t.syms))
+	t.sorted = make([]uint32, 0, len(t.syms))
 	for i := range t.syms {
-		if s := &t.syms[i]; t.namesAddress(s, typ == elf.ET_REL) {
-			entries = append(entries, entry{s.addr, uint32(i)})
+		if t.namesAddress(&t.syms[i], typ == elf.ET_REL) {
+			t.sorted = append(t.sorted, uint32(i))
 		}
 	}
-	radixSort(entries, func(e *entry) uint64 { return e.addr })
-	t.sorted = make([]uint32, len(entries))
-	for i, e := range entries {
-		t.sorted[i] = e.index
-	}
+	radixSort(t.sorted, func(i *uint32) uint64 { return t.syms[*i].addr })
 }
 
 func (t *symtab) namesAddress(s *symbol, relocatable bool) bool {

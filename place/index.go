@@ -1,10 +1,6 @@
 package place
 
-import (
-	"cmp"
-	"slices"
-	"sort"
-)
+import "sort"
 
 // Index finds the marks that touch a range. It is immutable and safe for
 // concurrent use; the zero value holds no marks.
@@ -19,17 +15,28 @@ var bucketLimits = [...]uint64{16, 4096, 1<<64 - 1}
 // NewIndex builds an index over marks in any order.
 func NewIndex(marks Marks) *Index {
 	x := new(Index)
+	var counts [len(bucketLimits)]int
+	for i := range marks {
+		counts[bucketOf(marks[i].Len)]++
+	}
+	for b, n := range counts {
+		x.buckets[b] = make(Marks, 0, n)
+	}
 	for _, m := range marks {
-		b := 0
-		for m.Len > bucketLimits[b] {
-			b++
-		}
+		b := bucketOf(m.Len)
 		x.buckets[b] = append(x.buckets[b], m)
 	}
 	for _, b := range x.buckets {
 		b.Sort()
 	}
 	return x
+}
+
+func bucketOf(size uint64) (b int) {
+	for size > bucketLimits[b] {
+		b++
+	}
+	return b
 }
 
 // Touching appends to dst the marks that share a byte with [lo, hi), sorted by
@@ -47,6 +54,6 @@ func (x *Index) Touching(dst Marks, lo, hi uint64) Marks {
 			}
 		}
 	}
-	slices.SortStableFunc(dst[base:], func(a, b Mark) int { return cmp.Compare(a.Addr, b.Addr) })
+	dst[base:].Sort()
 	return dst
 }
