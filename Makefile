@@ -13,6 +13,7 @@
 # make mutate every fault of scripts/mutate/faults.txt: does a test notice it?
 # make newest every test with the newest engine that Debian has
 # make bench  every benchmark
+# make speed  the default analysis of KERNEL, against objdump and on two CPUs against one
 
 GO       ?= go
 FUZZTIME ?= 60s
@@ -21,6 +22,7 @@ PKGS     ?= ./...
 SEEDS    ?= 100
 SEQUENCES ?= 10000
 DAMAGE   ?= 1
+KERNEL   ?= ../shared/kernels/amd64.vmlinux.xz
 
 # What make run looks at.
 PROGRAM  ?= /bin/bash
@@ -35,7 +37,7 @@ ifneq ($(TAGS),)
 export CGO_ENABLED ?= 1
 endif
 
-.PHONY: run build test race lint fuzz surface damage soak mutate newest bench clean
+.PHONY: run build test race lint fuzz surface damage soak mutate newest bench speed clean
 
 run: build
 	bin/xol analyze $(PROGRAM) | tail -n 24
@@ -93,6 +95,9 @@ newest: .cache/newest.mk
 
 bench: | toolchain
 	$(GO) test -tags "$(TAGS)" -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+speed: build
+	$(GO) run ./scripts/speed $(KERNEL)
 
 clean:
 	rm -rf bin .cache
