@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 
+	"xol/decode"
 	"xol/detour"
 	"xol/machine"
 	"xol/patch"
@@ -98,3 +99,7 @@ func (ISA) LeaveEntry(r machine.Registers, m machine.Memory) (next uint64, err e
 func appendFrameOperand(code []byte, reg byte, n uint32) []byte {
 	return binary.LittleEndian.AppendUint32(append(code, 0x80|reg<<3|RBX), n)
 }
+
+// OnlyLandingPad reports whether inst does nothing but to be where indirect
+// branches may land: endbr64.
+func (ISA) OnlyLandingPad(inst *decode.Inst) bool { return inst.Has(decode.LandingPad) }

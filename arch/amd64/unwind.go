@@ -53,13 +53,3 @@ func followStack(s *detour.Stack, inst *decode.Inst, frame *int64) {
 		s.Follow(RSP, *frame)
 	}
 }
-
-// FixEvent repairs what an instruction that has raised an event after itself put
-// into registers that tell of its copy: syscall's rcx, and r11 where it was
-// single-stepped [SDM vol. 2, SYSCALL].
-func (ISA) FixEvent(inst *decode.Inst, r machine.Registers) {
-	if isSyscall(inst) {
-		r.SetReg(RCX, inst.Next())
-		r.SetReg(R11, r.Reg(RFLAGS))
-	}
-}

@@ -3,6 +3,7 @@ package arm64
 import (
 	"encoding/binary"
 
+	"xol/decode"
 	"xol/detour"
 	"xol/machine"
 	"xol/patch"
@@ -71,4 +72,15 @@ func (ISA) LeaveEntry(r machine.Registers, _ machine.Memory) (next uint64, err e
 	next = r.Reg(X0 + linkRegister)
 	r.SetReg(X0+linkRegister, r.Reg(X0+entryRegister))
 	return next, nil
+}
+
+// OnlyLandingPad reports whether inst does nothing but to be where indirect
+// branches may land: bti. What signs the return address lands as well, but a
+// probe that replaces that address has to come before it.
+func (ISA) OnlyLandingPad(inst *decode.Inst) bool {
+	const (
+		wordBTI    = 0xd503241f
+		btiTargets = 0xc0
+	)
+	return OpOf(inst) == OpLandingPad && binary.LittleEndian.Uint32(inst.Raw[:])&^btiTargets == wordBTI
 }

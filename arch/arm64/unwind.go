@@ -3,7 +3,6 @@ package arm64
 import (
 	"encoding/binary"
 
-	"xol/decode"
 	"xol/detour"
 	"xol/machine"
 )
@@ -62,7 +61,3 @@ func followStack(s *detour.Stack, w uint32) {
 		s.Hold(first, NZCV, conditionFlags)
 	}
 }
-
-// FixEvent repairs what an instruction that has raised an event after itself put
-// into registers of its own address: on arm64 there is nothing.
-func (ISA) FixEvent(*decode.Inst, machine.Registers) {}

@@ -3,6 +3,7 @@ package ppc64
 import (
 	"encoding/binary"
 
+	"xol/decode"
 	"xol/detour"
 	"xol/machine"
 	"xol/patch"
@@ -91,3 +92,7 @@ func (ISA) LeaveEntry(r machine.Registers, _ machine.Memory) (next uint64, err e
 	r.SetReg(LR, r.Reg(R0))
 	return next, nil
 }
+
+// OnlyLandingPad reports whether inst does nothing but to be where indirect
+// branches may land: there is nothing of the kind.
+func (ISA) OnlyLandingPad(*decode.Inst) bool { return false }

@@ -1,7 +1,6 @@
 package ppc64
 
 import (
-	"xol/decode"
 	"xol/detour"
 	"xol/machine"
 )
@@ -55,12 +54,4 @@ func fieldBits(mask uint32) (bits uint32) {
 		}
 	}
 	return bits
-}
-
-// FixEvent repairs what an instruction that has raised an event after itself put
-// into registers of its own address: scv, of whose copy LR tells.
-func (ISA) FixEvent(inst *decode.Inst, r machine.Registers) {
-	if OpOf(inst) == OpSyscall && isSCV(inst) {
-		r.SetReg(LR, inst.Next())
-	}
 }

@@ -5,12 +5,6 @@ import (
 	"xol/decode"
 )
 
-// known are the versions of Linux of which it is known how they answer: none.
-var known classify.Known
-
-// Profiles returns the names of the ISA's profiles.
-func (ISA) Profiles() []string { return known.Names() }
-
 // Profile returns the ISA's rules under one of the names of package classify.
 func (ISA) Profile(name string, opt classify.KernelOptions) (classify.Profile, bool) {
 	return known.Profile(name, opt, classify.Judges{ISA: func() classify.Judge {

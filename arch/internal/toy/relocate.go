@@ -66,3 +66,7 @@ func rebased(word uint32, distance uint64) (moved uint32, ok bool) {
 	keep := uint32(1)<<(32-bits) - 1
 	return word&keep | uint32(words)<<(32-bits), words == words<<(64-bits)>>(64-bits)
 }
+
+// JumpLen returns the length in bytes of the jump that may take a breakpoint's
+// place.
+func (ISA) JumpLen() int { return wordSize }

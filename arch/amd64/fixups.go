@@ -1,0 +1,32 @@
+package amd64
+
+import (
+	"xol/decode"
+	"xol/machine"
+)
+
+// FixStep repairs what an instruction that was executed under the single-step
+// exception did otherwise than without: pushf pushes the trap flag
+// [SDM vol. 2, PUSHF; Linux, arch/x86/kernel/kprobes/core.c].
+func (ISA) FixStep(inst *decode.Inst, r machine.Registers, m machine.Memory) error {
+	if !(opcodeOf{MapOneByte, 0x9c, -1}).matches(DetailOf(inst)) {
+		return nil
+	}
+	var flags [2]byte
+	sp := r.Reg(RSP)
+	if err := m.Read(flags[:], sp); err != nil {
+		return err
+	}
+	flags[1] &^= FlagTF >> 8
+	return m.Write(sp, flags[:])
+}
+
+// FixEvent repairs what an instruction that has raised an event after itself put
+// into registers that tell of its copy: syscall's rcx, and r11 where it was
+// single-stepped [SDM vol. 2, SYSCALL].
+func (ISA) FixEvent(inst *decode.Inst, r machine.Registers) {
+	if isSyscall(inst) {
+		r.SetReg(RCX, inst.Next())
+		r.SetReg(R11, r.Reg(RFLAGS))
+	}
+}
