@@ -55,11 +55,14 @@ func (o kprobeOptimizer) Func(dst []optcheck.Verdict, f *optcheck.Function, s *o
 	base := len(dst)
 	dst = slices.Grow(dst, len(f.Insts))[:base+len(f.Insts)]
 	verdicts := dst[base:]
+	clear(verdicts)
 	open := 0
 	for i := range verdicts {
-		decided := false
-		if verdicts[i], decided = optcheck.LinuxKprobe(&f.Verdicts[i]); !decided {
+		switch v, decided := optcheck.LinuxKprobe(&f.Verdicts[i]); {
+		case !decided:
 			open++
+		case v.Rule != nil:
+			verdicts[i] = v
 		}
 	}
 	if open == 0 {
