@@ -16,17 +16,19 @@ import (
 	"xol/classify"
 	"xol/decode"
 	"xol/image"
+	"xol/kernel"
 	"xol/optcheck"
 	"xol/place"
 )
 
 // Options choose how a file is judged. The zero value is the file's default.
 type Options struct {
-	// Profile is the name of a profile of the ISA; empty means linux-6.12 for a
-	// kernel or a module and isa for everything else.
+	// Profile is the name of a profile of the ISA; empty means that of its own
+	// version for a kernel or a module and isa for everything else.
 	Profile string
-	// Kernel holds the options of the kernel; nil means Debian's.
-	Kernel *classify.KernelOptions
+	// Kernel is what is known of the kernel beside what the file tells. What
+	// neither says is as Debian builds that version.
+	Kernel kernel.Facts
 	// Workers is the number of functions judged at a time; 0 means one per
 	// CPU that Go may use.
 	Workers int
@@ -70,6 +72,8 @@ type Analysis struct {
 	Image   *image.Image
 	ISA     arch.ISA
 	Profile classify.Profile
+	// Kernel is all that is known of the kernel whose rules these are.
+	Kernel kernel.Facts
 	// Asked is the name of the profile that was asked for where Profile stands
 	// in for it: see StandIn.
 	Asked string
@@ -103,11 +107,8 @@ func New(img *image.Image, opt Options) (*Analysis, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opt.Profile == "" {
-		opt.Profile = DefaultProfile(img.Kind())
-	}
 	a := &Analysis{Image: img, ISA: isa, workers: opt.Workers, armed: slices.Sorted(slices.Values(opt.Armed))}
-	if m, _, _ := classify.ParseProfile(opt.Profile); m == classify.Kprobes {
+	if mechanismOf(opt.Profile, img.Kind()) == classify.Kprobes {
 		a.Extent = image.ExtentNext
 	}
 	// What the rules ask of the file and what its tables tell is read at a time.
@@ -139,29 +140,33 @@ func New(img *image.Image, opt Options) (*Analysis, error) {
 	return a, nil
 }
 
-// chooseRules finds the profile and the optimizer that opt names.
+// chooseRules finds out whose kernel it is, and the profile and the optimizer that
+// opt names.
 func (a *Analysis) chooseRules(opt *Options) (err error) {
-	kernel := kernelOptions(a.Image, opt.Kernel)
-	profile, ok := a.ISA.Profile(opt.Profile, kernel)
+	if a.Kernel, err = detect(a.Image, a.ISA, opt.Kernel); err != nil {
+		return err
+	}
+	asked, name := opt.Profile, opt.Profile
+	if asked == "" {
+		asked = DefaultProfile(a.Image.Kind(), a.Kernel.Version)
+		name = orOldest(a.ISA, asked)
+	}
+	if m, v, _ := classify.ParseProfile(asked); m != classify.Architecture && v.Branch() != a.Kernel.Version.Branch() {
+		a.Kernel.Version = v
+	}
+	options := kernelOptions(a.Image, &a.Kernel)
+	profile, ok := a.ISA.Profile(name, options)
 	if !ok {
-		return &ProfileError{opt.Profile, a.ISA.Profiles()}
+		return &ProfileError{name, a.ISA.Profiles()}
 	}
 	if a.Missing, err = a.Image.Missing(); err != nil {
 		return err
 	}
-	a.Profile, a.Asked = classify.WithGaps(profile, gaps(a.Missing), a.ISA.Align()), StandIn(opt.Profile, profile)
+	a.Profile, a.Asked = classify.WithGaps(profile, gaps(a.Missing), a.ISA.Align()), StandIn(asked, profile)
 	if opt.Optimize && a.Missing&image.MissingFunctions == 0 { // else all is undecided
-		a.Optimizer, _ = a.ISA.Optimizer(opt.Profile, kernel)
+		a.Optimizer, _ = a.ISA.Optimizer(name, options)
 	}
 	return nil
-}
-
-// DefaultProfile returns the name of the profile for a kind of file.
-func DefaultProfile(k image.Kind) string {
-	if k == image.KindKernel || k == image.KindModule {
-		return classify.Linux612
-	}
-	return classify.ISA
 }
 
 // gaps returns what is missing as a profile has to know it.
@@ -170,23 +175,6 @@ func gaps(m image.Missing) classify.Gaps {
 		Functions: m&image.MissingFunctions != 0,
 		Sites:     m&(image.MissingBlacklist|image.MissingTables) != 0,
 	}
-}
-
-func kernelOptions(img *image.Image, opt *classify.KernelOptions) classify.KernelOptions {
-	o := classify.DebianOptions()
-	if opt != nil {
-		o = *opt
-	}
-	o.Module = img.Kind() == image.KindModule
-	if slot, ok := img.SymbolAddress("optinsn_slot"); ok && o.OptinsnSlot == 0 {
-		o.OptinsnSlot = slot
-	}
-	from, ok := img.SymbolAddress("__indirect_thunk_start")
-	if to, both := img.SymbolAddress("__indirect_thunk_end"); ok && both && o.IndirectThunks == (classify.Range{}) {
-		o.IndirectThunks = classify.Range{From: from, To: to}
-		o.ReturnThunk, _ = img.SymbolAddress("__x86_return_thunk")
-	}
-	return o
 }
 
 // Functions returns the functions of the file as the profile counts them,

@@ -12,6 +12,7 @@ import (
 	"xol/image"
 	"xol/internal/archtest"
 	"xol/internal/refdata"
+	"xol/kernel"
 )
 
 // kernels are the kernels that the lists of verdicts were recorded on; hits
@@ -23,6 +24,60 @@ var kernels = []struct {
 	{"amd64", true},
 	{"arm64", true},
 	{"ppc64el", false},
+}
+
+// olderAndNewer are kernels of other versions, and what has to be found out about
+// them from their files.
+var olderAndNewer = []struct {
+	kernel, list     string
+	hits             bool
+	version, profile string
+	preemption       bool
+}{
+	{"amd64-5.10.218", "amd64-5.10.218", true, "5.10.218", "linux-5.10", false},
+	{"amd64-6.1.176", "amd64-6.1.176", true, "6.1.176", "linux-6.1", true},
+	{"amd64-6.1.176", "amd64-6.1.176-nomitig", true, "6.1.176", "linux-6.1", true},
+	{"amd64-7.3.4", "amd64-7.3.4", true, "7.3.4", "linux-7.3", true},
+	{"amd64-7.3.4", "amd64-7.3.4-nomitig", true, "7.3.4", "linux-7.3", true},
+	{"arm64-5.10.218", "arm64-5.10.218", true, "5.10.218", "linux-5.10", false},
+	{"arm64-6.1.176", "arm64-6.1.176", true, "6.1.176", "linux-6.1", false},
+	{"arm64-7.3.4", "arm64-7.3.4", true, "7.3.4", "linux-7.3", true},
+	{"ppc64el-6.1.176", "ppc64el-6.1.176", false, "6.1.176", "linux-6.1", false},
+	{"ppc64el-7.3rc7", "ppc64el-7.3rc7", false, "7.3", "linux-7.3", true},
+}
+
+// TestVersionsFromFiles judges by what a file tells of its kernel, and compares with
+// what the kernel answered when it ran: no version is given.
+func TestVersionsFromFiles(t *testing.T) {
+	for _, k := range olderAndNewer {
+		t.Run(k.list, func(t *testing.T) {
+			funcs, a := recordedKernel(t, k.kernel, k.list)
+			if got := a.Kernel.Version.String(); got != k.version || a.Profile.Name() != k.profile {
+				t.Errorf("it is taken for %s, profile %s", got, a.Profile.Name())
+			}
+			if s := a.Kernel.Setting(kernel.Preemption); s.On != k.preemption || s.Source != kernel.Told {
+				t.Errorf("preemption: %v, source %d", s, s.Source)
+			}
+			patches := readPatches(t, k.list)
+			c := comparison{hits: k.hits}
+			for i := range funcs {
+				kf := &funcs[i]
+				r, ok := judgeRecorded(t, a, kf)
+				if !ok {
+					continue
+				}
+				r.Code = fileCode(t, a, r)
+				patches.apply(r.Code, r.Addr)
+				if !bytes.Equal(r.Code, kf.Text) {
+					t.Errorf("%s: the text is not that of the list", kf.Sym)
+					continue
+				}
+				r.Insts = decode.Sweep(a.ISA, r.Insts[:0], r.Code, r.Addr)
+				c.compare(t, a, r, kf)
+			}
+			t.Logf("%d functions, %d rows", c.funcs, c.rows)
+		})
+	}
 }
 
 // recordedKernel reads a list of verdicts and opens the file of the kernel that
@@ -38,7 +93,7 @@ func recordedKernel(t *testing.T, kernel, list string) ([]refdata.KernelFunc, *a
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { img.Close() })
-	a, err := analyze.New(img, analyze.Options{})
+	a, err := analyze.New(img, analyze.Options{Optimize: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"xol/classify"
 	"xol/decode"
 	"xol/image"
+	"xol/kernel"
 	"xol/optcheck"
 )
 
@@ -146,23 +147,28 @@ func (f *caseFile) analysis(t *testing.T, profile string) *analyze.Analysis {
 		return a
 	}
 	name, option, _ := strings.Cut(profile, " ")
-	kernel := classify.DebianOptions()
+	facts := kernel.Facts{Given: map[kernel.Option]bool{}}
+	var slots uint64
 	switch key, value, _ := strings.Cut(option, "="); key {
 	case "":
 	case "noretpoline":
-		kernel.Retpoline = false
+		facts.Given[kernel.Retpoline], facts.Given[kernel.IBT] = false, false
 	case "slots":
-		slots, err := strconv.ParseUint(value, 0, 64)
-		if err != nil {
+		var err error
+		if slots, err = strconv.ParseUint(value, 0, 64); err != nil {
 			t.Fatal(err)
 		}
-		kernel.OptinsnSlot = slots
 	default:
 		t.Fatalf("no option %s", option)
 	}
-	a, err := analyze.New(f.img, analyze.Options{Profile: name, Kernel: &kernel, Optimize: true})
+	a, err := analyze.New(f.img, analyze.Options{Profile: name, Kernel: facts, Optimize: true})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if slots != 0 { // the file has no symbol for it
+		opt := a.Kernel.Options()
+		opt.OptinsnSlot = slots
+		a.Optimizer, _ = a.ISA.Optimizer(name, opt)
 	}
 	f.judging[profile] = a
 	return a

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"xol/analyze"
-	"xol/classify"
 	"xol/decode"
 	"xol/internal/refdata"
 	"xol/optcheck"
@@ -21,6 +20,13 @@ var optimizingKernels = []struct {
 	{"amd64", "amd64", true},
 	{"amd64", "amd64-nomitig", false},
 	{"ppc64el", "ppc64el", true},
+	{"amd64-5.10.218", "amd64-5.10.218", true},
+	{"amd64-6.1.176", "amd64-6.1.176", true},
+	{"amd64-6.1.176", "amd64-6.1.176-nomitig", false},
+	{"amd64-7.3.4", "amd64-7.3.4", true},
+	{"amd64-7.3.4", "amd64-7.3.4-nomitig", false},
+	{"ppc64el-6.1.176", "ppc64el-6.1.176", true},
+	{"ppc64el-7.3rc7", "ppc64el-7.3rc7", true},
 }
 
 // TestKernelFileGivesTheJumpsOfTheRunningKernel compares what the running
@@ -42,14 +48,6 @@ func TestKernelFileGivesTheJumpsOfTheRunningKernel(t *testing.T) {
 
 func compareJumps(t *testing.T, a *analyze.Analysis, funcs []refdata.KernelFunc, booted patches) {
 	t.Helper()
-	opt := classify.DebianOptions()
-	if slots, err := a.Image.Resolve("optinsn_slot"); err == nil {
-		opt.OptinsnSlot = slots[0].Addr
-	}
-	optimizer, ok := a.ISA.Optimizer(classify.Linux612, opt)
-	if !ok {
-		t.Fatal("no optimizer")
-	}
 	var s optcheck.Scratch
 	rows, jumps := 0, 0
 	for i := range funcs {
@@ -69,11 +67,11 @@ func compareJumps(t *testing.T, a *analyze.Analysis, funcs []refdata.KernelFunc,
 		}
 		r.Insts = decode.Sweep(a.ISA, r.Insts[:0], r.Code, r.Addr)
 		r.Verdicts = a.Profile.Func(r.Verdicts[:0], &r.Func)
-		verdicts := optimizer.Func(nil, &optcheck.Function{Func: &r.Func, Verdicts: r.Verdicts}, &s)
+		verdicts := a.Optimizer.Func(nil, &optcheck.Function{Func: &r.Func, Verdicts: r.Verdicts}, &s)
 		for j := range kf.Rows {
 			row := &kf.Rows[j]
 			n, start := decode.Find(r.Insts, r.Addr+row.Off)
-			if !start {
+			if !start || !row.KnowsJump() {
 				continue
 			}
 			v := &verdicts[n]

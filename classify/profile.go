@@ -47,6 +47,9 @@ type KernelOptions struct {
 	// Retpoline: CONFIG_MITIGATION_RETPOLINE or CONFIG_X86_KERNEL_IBT;
 	// indirect jumps do not stop jump optimization.
 	Retpoline bool
+	// IBT: CONFIG_X86_KERNEL_IBT; a probe on the landing pad of a function is put
+	// after it.
+	IBT bool
 	// CFI: CONFIG_CFI_CLANG.
 	CFI bool
 	// FtraceProbes: CONFIG_KPROBES_ON_FTRACE; a probe on an ftrace site
@@ -71,8 +74,3 @@ type Range struct{ From, To uint64 }
 
 // Holds reports whether addr lies in the range.
 func (r Range) Holds(addr uint64) bool { return addr >= r.From && addr < r.To }
-
-// DebianOptions returns the options of Debian's kernels.
-func DebianOptions() KernelOptions {
-	return KernelOptions{Preemption: true, Retpoline: true, FtraceProbes: true}
-}

@@ -108,7 +108,7 @@ func (r *alternativeReader) add(a Alternative, length uint64) {
 func (m *marker) altLayout(t *tableData) *isa.AltLayout {
 	layouts := m.im.isa.Kernel.Alternatives.Layouts
 	for i := range layouts {
-		if l := &layouts[i]; len(layouts) == 1 || m.plausible(t, l.Size) && plausibleLengths(t, l) {
+		if l := &layouts[i]; len(layouts) == 1 || m.im.plausible(t, 1, l.Size) && plausibleLengths(t, l) {
 			return l
 		}
 	}

@@ -35,6 +35,7 @@ type file struct {
 	headless bool // no section headers: segments stand in
 	// relocate returns the content of a section with its relocations applied.
 	relocate func(s *section) ([]byte, error)
+	banner   func() string // of a kernel
 }
 
 // section is a section header, with the address where the section was laid.

@@ -90,6 +90,7 @@ func open(r io.ReaderAt, size int64, opt Options) (*Image, error) {
 	}
 	im := &Image{opt: opt, format: format}
 	im.r, im.size, im.isas, im.raw = r, size, opt.isas(), format.Raw != nil
+	im.banner = sync.OnceValue(im.readBanner)
 	im.kernelNames = sync.OnceValues(im.readKernelNames)
 	im.symbols = sync.OnceValues(im.readSymbols)
 	im.relocate = im.relocateSection

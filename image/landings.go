@@ -240,7 +240,7 @@ func (l *landings) linuxTables() error {
 
 // fixups reads __ex_table as marker.exceptions does.
 func (l *landings) fixups(t *tableData) {
-	t.each(l.im.isa.Kernel.ExEntry, func(off int) { l.add(t.rel(off+4), t.rel(off), place.LandExFixup) })
+	t.each(l.im.entrySize(t, 2, l.im.isa.Kernel.ExEntries...), func(off int) { l.add(t.rel(off+4), t.rel(off), place.LandExFixup) })
 }
 
 // jumpLabels reads __jump_table as marker.jumpLabels does.

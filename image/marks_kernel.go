@@ -16,7 +16,7 @@ func (m *marker) site(addr, size uint64, k place.Kind) {
 // goes on, each relative to itself, and on x86-64 and arm64 how
 // [arch/*/include/asm/extable.h].
 func (m *marker) exceptions(t *tableData) {
-	t.each(m.im.isa.Kernel.ExEntry, func(off int) {
+	t.each(m.im.entrySize(t, 2, m.im.isa.Kernel.ExEntries...), func(off int) {
 		m.site(t.rel(off), 1, place.ExTable)
 		m.site(t.rel(off+4), 1, place.ExFixup)
 	})
@@ -52,21 +52,33 @@ func (m *marker) staticCalls(t *tableData) {
 
 // bugs reads __bug_table: the trap's address and, if the kernel is built so,
 // its file, each relative to itself, and line, then flags
-// [include/asm-generic/bug.h, GENERIC_BUG_RELATIVE_POINTERS].
+// [include/asm-generic/bug.h, GENERIC_BUG_RELATIVE_POINTERS]. Newer kernels have the
+// format of a message after the address.
 func (m *marker) bugs(t *tableData) {
-	const verbose, terse = 12, 8
-	size := verbose
-	if !m.plausible(t, verbose) && m.plausible(t, terse) {
-		size = terse
-	}
+	const verbose, formatted, terse = 12, 16, 8
+	size := m.im.entrySize(t, 1, verbose, formatted, terse)
 	t.each(size, func(off int) { m.site(t.rel(off), m.im.isa.Kernel.TrapSize, place.Bug) })
 }
 
-// plausible reports whether a table could have entries of that size, which
-// start with an address in text.
-func (m *marker) plausible(t *tableData, size int) bool {
+// entrySize returns the first of the sizes that the entries of a table could have,
+// which start with so many relative addresses in text; the first of all where none
+// could.
+func (im *file) entrySize(t *tableData, words int, sizes ...int) int {
+	for _, size := range sizes {
+		if len(sizes) == 1 || im.plausible(t, words, size) {
+			return size
+		}
+	}
+	return sizes[0]
+}
+
+func (im *file) plausible(t *tableData, words, size int) bool {
 	ok := len(t.data)%size == 0
-	t.each(size, func(off int) { ok = ok && m.im.textAt(t.rel(off)) >= 0 })
+	t.each(size, func(off int) {
+		for i := range words {
+			ok = ok && im.textAt(t.rel(off+4*i)) >= 0
+		}
+	})
 	return ok
 }
 
@@ -189,7 +201,7 @@ func (m *marker) kernelAreas() {
 		for _, a := range areas {
 			lo, hi, ok := m.area(a.Start, a.Stop)
 			switch {
-			case !ok:
+			case !ok || a.Before != [2]int{} && !m.im.before(a.Before):
 			case a.Whole:
 				m.blacklistArea(lo, hi)
 			default:

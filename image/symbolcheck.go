@@ -1,7 +1,6 @@
 package image
 
 import (
-	"bytes"
 	"debug/elf"
 	"fmt"
 	"strings"
@@ -151,8 +150,8 @@ func (im *file) checkInText(syms []mapSymbol, shift uint64) error {
 		outside, functions, printable(syms[first].Name), syms[first].Addr+shift)
 }
 
-// banner is how the text starts that a kernel says when it starts.
-const banner = "Linux version "
+// bannerStart is how the text starts that a kernel says when it starts.
+const bannerStart = "Linux version "
 
 // checkBanner finds out whether the kernel's first words are where they should
 // be.
@@ -162,41 +161,15 @@ func (im *file) checkBanner(syms []mapSymbol, shift uint64) error {
 		return nil
 	}
 	addr := s.Addr + shift
-	text, err := im.Data(nil, addr, uint64(len(banner)))
-	if err == nil && string(text) == banner {
+	text, err := im.Data(nil, addr, uint64(len(bannerStart)))
+	if err == nil && string(text) == bannerStart {
 		return nil
 	}
 	const where = "linux_banner is at %#x in them, where the file has no %q"
-	if version := im.kernelVersion(); version != "" {
-		return mismatch(where+"; its kernel is %s", addr, strings.TrimSpace(banner), version)
+	if version := im.release(); version != "" {
+		return mismatch(where+"; its kernel is %s", addr, strings.TrimSpace(bannerStart), version)
 	}
-	return mismatch(where, addr, strings.TrimSpace(banner))
-}
-
-// kernelVersion returns the version that a kernel says it has; empty where
-// none is found in its data.
-func (im *file) kernelVersion() string {
-	for _, i := range im.byAddr {
-		s := &im.sections[i]
-		if !s.inFile() || s.exec() {
-			continue
-		}
-		data, err := im.rawContents(s)
-		if err != nil {
-			return ""
-		}
-		for {
-			i := bytes.Index(data, []byte(banner))
-			if i < 0 {
-				break
-			}
-			data = data[i+len(banner):]
-			if n := bytes.IndexByte(data, ' '); n > 0 && n < 100 && data[0] >= '1' && data[0] <= '9' {
-				return printable(string(data[:n]))
-			}
-		}
-	}
-	return ""
+	return mismatch(where, addr, strings.TrimSpace(bannerStart))
 }
 
 // ownSymbols returns the symbols that the file itself has, at their addresses.
@@ -254,7 +227,7 @@ func (im *file) sameFunctions(syms, own []mapSymbol, shift uint64) error {
 
 // versionNote says which kernel it is, where it says so.
 func (im *file) versionNote() string {
-	if v := im.kernelVersion(); v != "" {
+	if v := im.release(); v != "" {
 		return " (Linux " + v + ")"
 	}
 	return ""

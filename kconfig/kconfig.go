@@ -121,26 +121,3 @@ func (c *Config) line(s string) bool {
 	}
 	return s == "" || s[0] == '#'
 }
-
-// The bytes around the packed configuration that a kernel with CONFIG_IKCONFIG
-// carries [kernel/configs.c].
-var (
-	embeddedStart = []byte("IKCFG_ST")
-	embeddedEnd   = []byte("IKCFG_ED")
-)
-
-// Embedded finds the configuration that a kernel carries in data, the contents
-// of its read-only data. ok is false where there is none.
-func Embedded(data []byte) (c *Config, ok bool, err error) {
-	for {
-		i := bytes.Index(data, embeddedStart)
-		if i < 0 {
-			return nil, false, nil
-		}
-		data = data[i+len(embeddedStart):]
-		if end := bytes.Index(data, embeddedEnd); end >= 0 && bytes.HasPrefix(data, gzipMagic) {
-			c, err := Read(bytes.NewReader(data[:end]))
-			return c, err == nil, err
-		}
-	}
-}

@@ -115,32 +115,6 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-func TestEmbedded(t *testing.T) {
-	carried := append(append([]byte("IKCFG_ST"), pack(t, debian)...), "IKCFG_ED"...)
-	for _, tc := range []struct {
-		name string
-		data []byte
-		ok   bool
-		bad  bool
-	}{
-		{"in other data", append(append(make([]byte, 100), carried...), 1, 2, 3), true, false},
-		{"after a string of that name", append([]byte("IKCFG_ST is where IKCFG_ED "), carried...), true, false},
-		{"none", make([]byte, 1000), false, false},
-		{"no end", carried[:len(carried)-1], false, false},
-		{"broken", append(append([]byte("IKCFG_ST"), pack(t, debian)[:50]...), "IKCFG_ED"...), false, true},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			c, ok, err := Embedded(tc.data)
-			if ok != tc.ok || (err != nil) != tc.bad {
-				t.Fatalf("ok %v, error %v", ok, err)
-			}
-			if ok && c.Value("PREEMPTION") != "y" {
-				t.Error("the options are others")
-			}
-		})
-	}
-}
-
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(debian))
 	f.Add(pack(f, debian))
@@ -148,6 +122,5 @@ func FuzzRead(f *testing.F) {
 		if c, err := Read(bytes.NewReader(data)); (c == nil) == (err == nil) {
 			t.Errorf("%v, error %v", c, err)
 		}
-		Embedded(append(append([]byte("IKCFG_ST"), data...), "IKCFG_ED"...))
 	})
 }

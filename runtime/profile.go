@@ -33,10 +33,12 @@ func (r *Runtime) checkProfile() error {
 }
 
 func (r *Runtime) kernelOptions() classify.KernelOptions {
-	if r.opt.ProfileOptions != nil {
-		return *r.opt.ProfileOptions
+	f := r.opt.KernelFacts
+	f.Arch = r.isa.Name()
+	if f.Version == 0 {
+		_, f.Version, _ = classify.ParseProfile(r.opt.Profile)
 	}
-	return classify.DebianOptions()
+	return f.Options()
 }
 
 // kernelRules judge an image's text as a version of the kernel does. Its functions
@@ -54,7 +56,7 @@ func (r *Runtime) loadRules(im *Image, img *image.Image) (err error) {
 	case r.opt.Uprobes:
 		im.rules, _ = r.isa.Profile(name, r.kernelOptions())
 	case name != "" && name != classify.ISA:
-		opt := analyze.Options{Profile: name, Kernel: r.opt.ProfileOptions, Optimize: true, AsFile: true}
+		opt := analyze.Options{Profile: name, Kernel: r.opt.KernelFacts, Optimize: true, AsFile: true}
 		im.kernel = new(kernelRules)
 		im.kernel.analysis, err = analyze.New(img, opt)
 	}

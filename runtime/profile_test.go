@@ -13,6 +13,7 @@ import (
 	"xol/decode"
 	"xol/guest"
 	"xol/internal/isatest"
+	"xol/kernel"
 	"xol/runtime"
 )
 
@@ -79,13 +80,13 @@ func TestProfileRefuses(t *testing.T) {
 // the profile says, as far as a runtime without it does the same.
 func TestProfileEverywhere(t *testing.T) {
 	for _, isa := range arch.Names() {
-		for name, opt := range map[string]*classify.KernelOptions{
-			"Debian": nil, "without preemption": {Retpoline: true, FtraceProbes: true},
+		for name, facts := range map[string]kernel.Facts{
+			"Debian": {}, "without preemption": {Given: map[kernel.Option]bool{kernel.Preemption: false}},
 		} {
 			t.Run(isa+" "+name, func(t *testing.T) {
-				p := open(t, isa, "2", guest.Options{}, runtime.Options{Profile: classify.Linux612, ProfileOptions: opt})
+				p := open(t, isa, "2", guest.Options{}, runtime.Options{Profile: classify.Linux612, KernelFacts: facts})
 				free := open(t, isa, "2", guest.Options{}, runtime.Options{})
-				answers := answersOf(t, p, analyze.Options{Profile: classify.Linux612, Kernel: opt, Optimize: true})
+				answers := answersOf(t, p, analyze.Options{Profile: classify.Linux612, Kernel: facts, Optimize: true})
 				refused, optimized := 0, 0
 				for addr, want := range answers {
 					err, jump := tryProbe(t, p, addr)

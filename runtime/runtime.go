@@ -18,6 +18,7 @@ import (
 	"xol/classify"
 	"xol/detour"
 	"xol/image"
+	"xol/kernel"
 	"xol/machine"
 	"xol/place"
 )
@@ -76,8 +77,9 @@ type Options struct {
 	// make a jump may become that. Empty means isa, and with Uprobes the uprobes of
 	// Linux 6.12.
 	Profile string
-	// ProfileOptions are the options of that kernel; nil means Debian's.
-	ProfileOptions *classify.KernelOptions
+	// KernelFacts are what is known of that kernel, beside what the file of a kernel
+	// tells; the options of the zero value are Debian's.
+	KernelFacts kernel.Facts
 	// Uprobes makes the probes those of user programs: the rules of uprobes of
 	// a kernel version decide where they may be, copies are not boosted, and
 	// breakpoints do not become jumps, but for OptimizeNops.

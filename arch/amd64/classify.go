@@ -107,12 +107,13 @@ type kprobeJudge struct {
 	version classify.Version
 	cfi     bool
 	boosts  bool // copies end in a jump back where they may
+	ibt     bool // functions start with landing pads that the kernel knows
 	decoder *kernelDecoder
 	paddedISA
 }
 
 func newKprobeJudge(v classify.Version, opt classify.KernelOptions) *kprobeJudge {
-	return &kprobeJudge{version: v, cfi: opt.CFI, boosts: !opt.Preemption, decoder: newKernelDecoder(v)}
+	return &kprobeJudge{version: v, cfi: opt.CFI, boosts: !opt.Preemption, ibt: opt.IBT, decoder: newKernelDecoder(v)}
 }
 
 // Insts judges instructions of f; see classify.Judge.
@@ -197,7 +198,7 @@ func (p *kprobeJudge) Entry(f *classify.Func) uint64 {
 // movesEntry reports whether a probe on a function with this code is put after
 // its first instruction.
 func (p *kprobeJudge) movesEntry(code []byte) bool {
-	if len(code) <= endbrLen || p.decoder.knows&kprobeMovesEntry == 0 {
+	if len(code) <= endbrLen || !p.ibt || p.decoder.knows&kprobeMovesEntry == 0 {
 		return false
 	}
 	switch word := binary.LittleEndian.Uint32(code); word {

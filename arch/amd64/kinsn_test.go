@@ -15,12 +15,13 @@ import (
 
 	"xol/classify"
 	"xol/internal/refdata"
+	"xol/kernel"
 )
 
 // The profiles of 6.12, and the decoder that they share.
 var (
 	decoder612 = newKernelDecoder(linux6_12)
-	kprobe612  = kprobeProfile(linux6_12, classify.DebianOptions())
+	kprobe612  = kprobeProfile(linux6_12, kernel.Debian("amd64", linux6_12))
 	uprobe612  = uprobeProfile(linux6_12)
 )
 

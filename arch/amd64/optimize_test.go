@@ -9,6 +9,7 @@ import (
 	"xol/decode"
 	"xol/internal/archtest"
 	"xol/internal/refdata"
+	"xol/kernel"
 	"xol/optcheck"
 	"xol/place"
 )
@@ -108,7 +109,7 @@ func TestOptimizeRules(t *testing.T) {
 		{name: "and refused there", code: "f30f1efa 90 cc" + pad, rule: "amd64/optimize-not-boostable", culprit: 6},
 		{name: "moved to an ftrace site", code: "f30f1efa 0f1f440000 c3", marks: mark(4, 5, place.Ftrace), rule: "linux/optimize-ftrace"},
 	} {
-		opt := classify.DebianOptions()
+		opt := kernel.Debian("amd64", linux6_12)
 		opt.Retpoline = !c.indirect
 		f := testFunc(unhex(t, c.code), c.marks...)
 		i, start := decode.Find(f.Insts, f.Addr+c.off)
@@ -141,7 +142,7 @@ func TestOptimizeOutOfReach(t *testing.T) {
 		0xffffffff81000000: "", 0: "", 0x555555554000: "amd64/optimize-slot-range", 0xffff888000000000: "amd64/optimize-slot-range",
 	} {
 		f := &classify.Func{Addr: addr, Code: code, Insts: decode.Sweep(ISA{}, nil, code, addr)}
-		if v := optimize(f, classify.DebianOptions())[0]; archtest.RuleID(v.Rule) != want {
+		if v := optimize(f, kernel.Debian("amd64", linux6_12))[0]; archtest.RuleID(v.Rule) != want {
 			t.Errorf("%#x: %s, want %q", addr, archtest.JumpText(&v), want)
 		}
 	}
@@ -224,8 +225,8 @@ func decodedRegion(f *classify.Func, off uint64) (region uint64) {
 func TestOptimizeDoesNotAllocate(t *testing.T) {
 	f := &optcheck.Function{Func: longFunc(1000), Armed: []uint64{testAddr + 50}}
 	f.Marks = randomMarks(3, 1000)
-	p, _ := ISA{}.Profile(classify.Linux612, classify.DebianOptions())
-	o, _ := ISA{}.Optimizer(classify.Linux612, classify.DebianOptions())
+	p, _ := ISA{}.Profile(classify.Linux612, kernel.Debian("amd64", linux6_12))
+	o, _ := ISA{}.Optimizer(classify.Linux612, kernel.Debian("amd64", linux6_12))
 	f.Verdicts = p.Func(nil, f.Func)
 	var s optcheck.Scratch
 	dst := o.Func(nil, f, &s)
@@ -263,8 +264,8 @@ func BenchmarkOptimize(b *testing.B) {
 	}{
 		{"sample", sample}, {"1000", []*classify.Func{longFunc(1000)}}, {"100000", []*classify.Func{longFunc(100000)}},
 	} {
-		p, _ := ISA{}.Profile(classify.Linux612, classify.DebianOptions())
-		o, _ := ISA{}.Optimizer(classify.Linux612, classify.DebianOptions())
+		p, _ := ISA{}.Profile(classify.Linux612, kernel.Debian("amd64", linux6_12))
+		o, _ := ISA{}.Optimizer(classify.Linux612, kernel.Debian("amd64", linux6_12))
 		var funcs []optcheck.Function
 		insts := 0
 		for _, f := range c.funcs {

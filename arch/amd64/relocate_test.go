@@ -86,12 +86,12 @@ func optionsOf(list ...option) relocate.Options {
 	return opt
 }
 
-func far(o *relocate.Options)     { o.Reach = relocate.Far }
-func nearby(o *relocate.Options)  { o.Reach = relocate.Near }
-func region(o *relocate.Options)  { o.Form = relocate.Region }
-func kernel(o *relocate.Options)  { o.Kernel = true }
-func linux(o *relocate.Options)   { o.Linux = true }
-func noStack(o *relocate.Options) { o.Scratch = relocate.ScratchNone }
+func far(o *relocate.Options)      { o.Reach = relocate.Far }
+func nearby(o *relocate.Options)   { o.Reach = relocate.Near }
+func region(o *relocate.Options)   { o.Form = relocate.Region }
+func inKernel(o *relocate.Options) { o.Kernel = true }
+func linux(o *relocate.Options)    { o.Linux = true }
+func noStack(o *relocate.Options)  { o.Scratch = relocate.ScratchNone }
 
 func dead(regs ...int) option {
 	return func(o *relocate.Options) {
@@ -140,13 +140,13 @@ func TestForms(t *testing.T) {
 		{"load of r12, which is no plain base", "4c8b25f9ff0f00", optionsOf(far), moveFar,
 			below + viaRSI + "mov 0x0(%rsi),%r12; pop %rsi" + above},
 		{"store, far", "488905f9ff0f00", optionsOf(far), moveFar, below + viaRSI + "mov %rax,0x0(%rsi); pop %rsi" + above},
-		{"store, far, without a red zone", "488905f9ff0f00", optionsOf(far, kernel), moveFar, viaRSI + "mov %rax,0x0(%rsi); pop %rsi"},
-		{"store of rsi", "488935f9ff0f00", optionsOf(far, kernel), moveFar, "push %rdi; movabs $0x501000,%rdi; mov %rsi,0x0(%rdi); pop %rdi"},
+		{"store, far, without a red zone", "488905f9ff0f00", optionsOf(far, inKernel), moveFar, viaRSI + "mov %rax,0x0(%rsi); pop %rsi"},
+		{"store of rsi", "488935f9ff0f00", optionsOf(far, inKernel), moveFar, "push %rdi; movabs $0x501000,%rdi; mov %rsi,0x0(%rdi); pop %rdi"},
 		{"store, far, with a dead register", "488905f9ff0f00", optionsOf(far, dead(R11)), moveFar,
 			"movabs $0x501000,%r11; mov %rax,0x0(%r11)"},
-		{"store of the register said to be dead", "488905f9ff0f00", optionsOf(far, kernel, dead(RAX)), moveFar,
+		{"store of the register said to be dead", "488905f9ff0f00", optionsOf(far, inKernel, dead(RAX)), moveFar,
 			viaRSI + "mov %rax,0x0(%rsi); pop %rsi"},
-		{"rsp and r12 are no scratch registers", "488905f9ff0f00", optionsOf(far, kernel, dead(RSP, R12)), moveFar,
+		{"rsp and r12 are no scratch registers", "488905f9ff0f00", optionsOf(far, inKernel, dead(RSP, R12)), moveFar,
 			viaRSI + "mov %rax,0x0(%rsi); pop %rsi"},
 		{"a prefix for the dead register", "8905faff0f00", optionsOf(far, onlyDead(R11)), moveFar,
 			"movabs $0x501000,%r11; mov %eax,0x0(%r11)"},
@@ -155,23 +155,23 @@ func TestForms(t *testing.T) {
 		{"VEX", "c4e27d1905f7ff0f00", optionsOf(far, onlyDead(R9)), moveFar, "movabs $0x501000,%r9; vbroadcastsd 0x0(%r9),%ymm0"},
 		{"VEX, whose base bit is set", "c4c27d1905f7ff0f00", optionsOf(far, onlyDead(RDX)), moveFar,
 			"movabs $0x501000,%rdx; vbroadcastsd 0x0(%rdx),%ymm0"},
-		{"VEX, vvvv is rsi's number", "c5cdfe35f8ff0f00", optionsOf(far, kernel), moveFar,
+		{"VEX, vvvv is rsi's number", "c5cdfe35f8ff0f00", optionsOf(far, inKernel), moveFar,
 			"push %rdi; movabs $0x501000,%rdi; vpaddd 0x0(%rdi),%ymm6,%ymm6; pop %rdi"},
 		{"EVEX", "62f17c481005f6ff0f00", optionsOf(far, onlyDead(R13)), moveFar, "movabs $0x501000,%r13; vmovups 0x0(%r13),%zmm0"},
-		{"EVEX, whose base bits are set", "62d97c481005f6ff0f00", optionsOf(far, kernel), moveFar,
+		{"EVEX, whose base bits are set", "62d97c481005f6ff0f00", optionsOf(far, inKernel), moveFar,
 			viaRSI + "vmovups 0x0(%rsi),%zmm0; pop %rsi"},
-		{"EVEX, opmask and broadcast", "62f17d59fe25f6ff0f00", optionsOf(far, kernel), moveFar,
+		{"EVEX, opmask and broadcast", "62f17d59fe25f6ff0f00", optionsOf(far, inKernel), moveFar,
 			viaRSI + "vpaddd 0x0(%rsi){1to16},%zmm0,%zmm4{%k1}; pop %rsi"},
 		{"XOP", "8fe978c205f7ff0f00", optionsOf(far, onlyDead(R10)), moveFar, "movabs $0x501000,%r10; vphaddbd 0x0(%r10),%xmm0"},
 		{"3DNow!", "0f0f05f8ff0f009e", optionsOf(far, onlyDead(R8)), moveFar, "movabs $0x501000,%r8; pfadd 0x0(%r8),%mm0"},
-		{"REX2", "d5518905f8ff0f00", optionsOf(far, kernel), moveFar, viaRSI + "mov %r16d,0x0(%rsi); pop %rsi"},
-		{"REX.B has no effect on a RIP-relative operand", "498905f9ff0f00", optionsOf(far, kernel), moveFar,
+		{"REX2", "d5518905f8ff0f00", optionsOf(far, inKernel), moveFar, viaRSI + "mov %r16d,0x0(%rsi); pop %rsi"},
+		{"REX.B has no effect on a RIP-relative operand", "498905f9ff0f00", optionsOf(far, inKernel), moveFar,
 			viaRSI + "mov %rax,0x0(%rsi); pop %rsi"},
 		{"an immediate behind the displacement", "c705f6ff0f0078563412", optionsOf(), moveNear, "movl $0x12345678,0xff6(%rip)"},
-		{"an immediate, far", "c705f6ff0f0078563412", optionsOf(far, kernel), moveFar, viaRSI + "movl $0x12345678,0x0(%rsi); pop %rsi"},
-		{"prefixes stay", "64f0480fb10df6ff0f00", optionsOf(far, kernel), moveFar,
+		{"an immediate, far", "c705f6ff0f0078563412", optionsOf(far, inKernel), moveFar, viaRSI + "movl $0x12345678,0x0(%rsi); pop %rsi"},
+		{"prefixes stay", "64f0480fb10df6ff0f00", optionsOf(far, inKernel), moveFar,
 			viaRSI + "lock cmpxchg %rcx,%fs:0x0(%rsi); pop %rsi"},
-		{"ah and its like need an instruction without REX", "8825faff0f00", optionsOf(far, kernel, dead(R8)), moveFar,
+		{"ah and its like need an instruction without REX", "8825faff0f00", optionsOf(far, inKernel, dead(R8)), moveFar,
 			viaRSI + "mov %ah,0x0(%rsi); pop %rsi"},
 		{"addresses of 32 bits reach from everywhere", "67488b05f8ff0f00", optionsOf(far, noStack), moveFar, "mov 0x500ff8(%eip),%rax"},
 
@@ -182,14 +182,14 @@ func TestForms(t *testing.T) {
 		{"lea of rsp, far", "488d25f9ff0f00", optionsOf(far), moveFar, "movabs $0x501000,%rsp"},
 		{"lea of r31, far", "d54c8d3df8ff0f00", optionsOf(far), moveFar, "movabs $0x501000,%r31"},
 		{"lea with addresses of 32 bits", "67488d05f8ff0f00", optionsOf(far), moveFar, "lea 0x500ff8(%eip),%rax"},
-		{"bounds check of an address", "f20f1a0df8ff0f00", optionsOf(far, kernel), moveFar, viaRSI + "bndcu 0x0(%rsi),%bnd1; pop %rsi"},
+		{"bounds check of an address", "f20f1a0df8ff0f00", optionsOf(far, inKernel), moveFar, viaRSI + "bndcu 0x0(%rsi),%bnd1; pop %rsi"},
 
 		{"rsp as an operand", "480325f9ff0f00", optionsOf(far), moveFar, standRSP + "add 0x0(%rsi),%rdi" + setRSP},
 		{"cmov into rsp", "480f4525f8ff0f00", optionsOf(far), moveFar, standRSP + "cmovne 0x0(%rsi),%rdi" + setRSP},
 		{"xchg with rsp", "488725f9ff0f00", optionsOf(far), moveFar, standRSP + "xchg %rdi,0x0(%rsi)" + setRSP},
 		{"spl", "408825f9ff0f00", optionsOf(far), moveFar, standRSP + "mov %dil,0x0(%rsi)" + setRSP},
 		{"conversion to rsp", "f2480f2c25f7ff0f00", optionsOf(far), moveFar, standRSP + "cvttsd2si 0x0(%rsi),%rdi" + setRSP},
-		{"conversion to mm4, which has rsp's number", "0f2c25f9ff0f00", optionsOf(far, kernel), moveFar,
+		{"conversion to mm4, which has rsp's number", "0f2c25f9ff0f00", optionsOf(far, inKernel), moveFar,
 			viaRSI + "cvttps2pi 0x0(%rsi),%mm4; pop %rsi"},
 		{"rsp as an operand, with a dead register", "480325f9ff0f00", optionsOf(far, dead(RCX)), moveFar,
 			"movabs $0x501000,%rcx; add 0x0(%rcx),%rsp"},
@@ -197,14 +197,14 @@ func TestForms(t *testing.T) {
 		{"push", "ff35fa0f0000", optionsOf(), moveNear, "push -0xfe006(%rip)"},
 		{"push, far", "ff35f9ff0f00", optionsOf(far), moveFar,
 			"lea -0x88(%rsp),%rsp; " + viaRSI6 + "mov (%rsi),%rsi; mov %rsi,0x88(%rsp); pop %rsi" + above},
-		{"push of 16 bits, far", "66ff35f9ff0f00", optionsOf(far, kernel), moveFar,
+		{"push of 16 bits, far", "66ff35f9ff0f00", optionsOf(far, inKernel), moveFar,
 			"lea -0x2(%rsp),%rsp; " + viaRSI + "mov (%rsi),%si; mov %si,0x8(%rsp); pop %rsi"},
-		{"push from a segment, far", "64ff35f9ff0f00", optionsOf(far, kernel), moveFar,
+		{"push from a segment, far", "64ff35f9ff0f00", optionsOf(far, inKernel), moveFar,
 			"lea -0x8(%rsp),%rsp; " + viaRSI + "mov %fs:(%rsi),%rsi; mov %rsi,0x8(%rsp); pop %rsi"},
 		{"push, far, with a dead register", "ff35f9ff0f00", optionsOf(far, dead(RAX)), moveFar, "movabs $0x500fff,%rax; push 0x0(%rax)"},
 		{"pop, far", "8f05f9ff0f00", optionsOf(far), moveFar,
 			below + "push %rsi; push %rdi; movabs $0x500fff,%rsi; mov 0x90(%rsp),%rdi; mov %rdi,(%rsi); pop %rdi; pop %rsi; lea 0x88(%rsp),%rsp"},
-		{"pop of 16 bits, far", "668f05f9ff0f00", optionsOf(far, kernel), moveFar,
+		{"pop of 16 bits, far", "668f05f9ff0f00", optionsOf(far, inKernel), moveFar,
 			"push %rsi; push %rdi; movabs $0x501000,%rsi; mov 0x10(%rsp),%di; mov %di,(%rsi); pop %rdi; pop %rsi; lea 0x2(%rsp),%rsp"},
 
 		{"indirect jump", "ff25f9ff0f00", optionsOf(), moveNear, "jmp *0xff9(%rip)"},
@@ -222,14 +222,14 @@ func TestForms(t *testing.T) {
 			"push $0x401006; movabs $0x500fff,%r11; jmp *0x0(%r11)"},
 		{"call through a register", "ffd0", optionsOf(), moveNear, "push $0x401002; jmp *%rax"},
 		{"call through the stack", "ff542408", optionsOf(), moveNear, "push $0x401004; jmp *0x10(%rsp)"},
-		{"call through the stack, indexed", "42ff14fc", optionsOf(kernel), moveNear,
+		{"call through the stack, indexed", "42ff14fc", optionsOf(inKernel), moveNear,
 			"push (%rsp,%r15,8); push (%rsp); movq $0x401004,0x8(%rsp); ret"},
 		{"call through what it pushes", "ff5424f8", optionsOf(), moveNear,
 			"push -0x8(%rsp); " + below + "push 0x80(%rsp); movq $0x401004,0x88(%rsp); ret $0x80"},
-		{"call through the stack, with the largest displacement", "ff9424ffffff7f", optionsOf(kernel), moveNear,
+		{"call through the stack, with the largest displacement", "ff9424ffffff7f", optionsOf(inKernel), moveNear,
 			"push 0x7fffffff(%rsp); push (%rsp); movq $0x401007,0x8(%rsp); ret"},
-		{"call to the stack", "ffd4", optionsOf(kernel), moveNear, "push %rsp; push (%rsp); movq $0x401002,0x8(%rsp); ret"},
-		{"call through the stack, 32-bit address", "67ff5424f8", optionsOf(kernel), moveNear,
+		{"call to the stack", "ffd4", optionsOf(inKernel), moveNear, "push %rsp; push (%rsp); movq $0x401002,0x8(%rsp); ret"},
+		{"call through the stack, 32-bit address", "67ff5424f8", optionsOf(inKernel), moveNear,
 			"push -0x8(%esp); push (%rsp); movq $0x401005,0x8(%rsp); ret"},
 		{"far jump through memory", "48ff2df9ff0f00", optionsOf(), moveNear, "rex.W ljmp *0xff9(%rip)"},
 
@@ -307,7 +307,7 @@ func TestSteps(t *testing.T) {
 		{"call in a region", "e800000000 90", optionsOf(region), relocate.Expanded, "amd64/call-returns-inside", 0, 11, 11},
 		{"call through memory", "ff1500000000", optionsOf(nearby, noStack), relocate.Expanded, "amd64/call", 0, 11, 11},
 		{"call through memory, dead register", "ff1500000000", optionsOf(far, dead(R9)), relocate.Expanded, "amd64/call", 1 << R9, 22, 22},
-		{"call to the stack", "ffd4", optionsOf(kernel), relocate.Expanded, "amd64/indirect-through-return", 0, 15, 15},
+		{"call to the stack", "ffd4", optionsOf(inKernel), relocate.Expanded, "amd64/indirect-through-return", 0, 15, 15},
 		{"jmp", "e900000000", optionsOf(), relocate.Rebased, "amd64/branch", 0, 5, 14},
 		{"short jmp", "eb00", optionsOf(), relocate.Expanded, "amd64/branch", 0, 5, 14},
 		{"loop", "e200", optionsOf(), relocate.Expanded, "amd64/loop", 0, 9, 18},

@@ -58,7 +58,7 @@ const (
 	// Of kprobes.
 
 	kprobeRefusesTraps // what traps on purpose is looked for, and refused
-	kprobeMovesEntry   // a probe on an ENDBR is put after it
+	kprobeMovesEntry   // with CONFIG_X86_KERNEL_IBT a probe on an ENDBR is put after it
 	kprobeBoostsGroups // the groups 2 to 5 pass the boost test, as their members do
 	kprobeNoIndirect   // a function with an indirect jump is never optimized
 )
@@ -81,7 +81,7 @@ var changes = [...]struct {
 	{uprobeCallNOP5, classify.Span{Since: linux6_18, Until: linux7_2}},
 	{uprobeCallNOP10, since(linux7_2)},
 	{kprobeRefusesTraps, since(linux6_12)},
-	{kprobeMovesEntry, since(linux6_12)},
+	{kprobeMovesEntry, since(linux6_1)},
 	{kprobeBoostsGroups, since(linux6_12)},
 	{kprobeNoIndirect, until(linux6_12)},
 }

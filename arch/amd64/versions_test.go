@@ -6,6 +6,7 @@ import (
 	"xol/classify"
 	"xol/internal/archtest"
 	"xol/internal/refdata"
+	"xol/kernel"
 	"xol/optcheck"
 )
 
@@ -24,7 +25,7 @@ func TestKprobesByVersion(t *testing.T) {
 		{"7.3.4", linux7_3, classify.Range{}, false},
 		{"7.3.4-nomitig", linux7_3, classify.Range{}, true},
 	} {
-		opt := classify.DebianOptions()
+		opt := kernel.Debian("amd64", c.v)
 		opt.IndirectThunks = c.thunks
 		k := archtest.Kernel{ISA: ISA{}, SiteLen: siteLen, Hits: true, Version: c.v, Options: &opt}
 		t.Run(c.list, func(t *testing.T) {
@@ -66,7 +67,7 @@ func TestKprobeRulesByVersion(t *testing.T) {
 			if v >= linux6_12 {
 				rule, hazard, boost = c.since, "", c.boost[1]
 			}
-			got := kprobeProfile(v, classify.DebianOptions()).Lone(unhex(t, c.code), testAddr)
+			got := kprobeProfile(v, kernel.Debian("amd64", v)).Lone(unhex(t, c.code), testAddr)
 			if r, h := archtest.IDs(&got); r != rule || h != hazard || got.Boost != boost {
 				t.Errorf("%s on %v: got %q %q %+v, want %q %q, boost %v", c.name, v, r, h, got, rule, hazard, boost)
 			}
@@ -87,7 +88,7 @@ func TestKprobeEntryByVersion(t *testing.T) {
 	} {
 		for _, v := range known.Kprobes {
 			f := testFunc(unhex(t, c.code))
-			p := kprobeProfile(v, classify.DebianOptions())
+			p := kprobeProfile(v, kernel.Debian("amd64", v))
 			got := p.At(f, f.Addr)
 			if moved := got.MovedTo == f.Addr+4; moved != c.moved.Holds(v) || p.Func(nil, f)[0] != got {
 				t.Errorf("%s on %v: got %+v", c.name, v, got)
@@ -114,7 +115,7 @@ func TestOptimizeThunksByVersion(t *testing.T) {
 		{"to the thunk of returns", thunk - 0x20, thunk + 0x20, thunk, false},
 		{"beside the thunk of returns", thunk - 0x20, thunk + 0x20, thunk + 2, true},
 	} {
-		opt := classify.DebianOptions()
+		opt := kernel.Debian("amd64", linux6_12)
 		opt.IndirectThunks = classify.Range{From: f.Addr + c.from, To: f.Addr + c.to}
 		opt.ReturnThunk = f.Addr + c.returns
 		for _, v := range known.Kprobes {

@@ -8,6 +8,7 @@ import (
 	"xol/decode"
 	"xol/internal/archtest"
 	"xol/internal/refdata"
+	"xol/kernel"
 	"xol/place"
 )
 
@@ -133,7 +134,7 @@ func TestKprobeRules(t *testing.T) {
 		{name: "32 behind ldar", words: append([]uint32{ldar}, repeat(addW, 32)...), off: 4 * 32, rule: atomic},
 		{name: "33 behind ldar", words: append([]uint32{ldar}, repeat(addW, 33)...), off: 4 * 33},
 	} {
-		p, _ := ISA{}.Profile(classify.Linux612, classify.DebianOptions())
+		p, _ := ISA{}.Profile(classify.Linux612, kernel.Debian("arm64", classify.Linux(6, 12)))
 		f := testFunc(c.words...)
 		v := p.At(f, testAddr+c.off)
 		rule, hazard := archtest.IDs(&v)
@@ -150,7 +151,7 @@ func TestKprobeRules(t *testing.T) {
 // The kernel looks up the address of the probe, no other byte of the
 // instruction, and it does so before it reads the instruction.
 func TestKprobeExceptionTable(t *testing.T) {
-	p, _ := ISA{}.Profile(classify.Linux612, classify.DebianOptions())
+	p, _ := ISA{}.Profile(classify.Linux612, kernel.Debian("arm64", classify.Linux(6, 12)))
 	f := testFunc(addW, addW, ldxr)
 	for _, c := range []struct {
 		mark, probe uint64

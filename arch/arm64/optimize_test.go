@@ -5,6 +5,7 @@ import (
 
 	"xol/classify"
 	"xol/decode"
+	"xol/kernel"
 	"xol/optcheck"
 	"xol/place"
 )
@@ -18,8 +19,8 @@ func TestLinuxOptimizers(t *testing.T) {
 	for profile, want := range map[string]string{
 		classify.Linux612: "arm64/linux-no-optprobes", classify.Uprobe612: "linux/uprobe-no-jump",
 	} {
-		p, _ := ISA{}.Profile(profile, classify.DebianOptions())
-		o, ok := ISA{}.Optimizer(profile, classify.DebianOptions())
+		p, _ := ISA{}.Profile(profile, kernel.Debian("arm64", classify.Linux(6, 12)))
+		o, ok := ISA{}.Optimizer(profile, kernel.Debian("arm64", classify.Linux(6, 12)))
 		if !ok || o.WholeProgram() {
 			t.Fatalf("%s: no optimizer, or one that wants the whole program", profile)
 		}

@@ -8,6 +8,7 @@ import (
 	"xol/classify"
 	"xol/internal/archtest"
 	"xol/internal/refdata"
+	"xol/kernel"
 )
 
 func TestUprobeVerdicts(t *testing.T) {
@@ -95,7 +96,7 @@ func TestUprobeRules(t *testing.T) {
 
 // Uprobes are accepted between ldxr and stxr, and never let them succeed.
 func TestUprobeInSequence(t *testing.T) {
-	p, _ := ISA{}.Profile(classify.Uprobe612, classify.DebianOptions())
+	p, _ := ISA{}.Profile(classify.Uprobe612, kernel.Debian("arm64", classify.Linux(6, 12)))
 	f := testFunc(ldxr, addW, stxr, cbnz)
 	for i, want := range []string{"", "arm64/exclusive-lost", "", ""} {
 		at := p.At(f, testAddr+uint64(i)*4)

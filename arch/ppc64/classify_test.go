@@ -7,6 +7,7 @@ import (
 	"xol/decode"
 	"xol/internal/archtest"
 	"xol/internal/refdata"
+	"xol/kernel"
 )
 
 const testAddr = 0xc000000000010000
@@ -74,7 +75,7 @@ func TestKprobeRules(t *testing.T) {
 		{name: "behind mtsrr0", words: []uint64{0x7c7a03a6, add, 0x4c000024}, off: 4, hazard: "ppc64/save-restore-lost", emulator: "COMPUTE"},
 	} {
 		for _, isa := range byteOrders {
-			p, _ := isa.Profile(classify.Linux612, classify.DebianOptions())
+			p, _ := isa.Profile(classify.Linux612, kernel.Debian("ppc64", classify.Linux(6, 12)))
 			f := testFunc(isa, c.words...)
 			v := p.At(f, testAddr+c.off)
 			rule, hazard := archtest.IDs(&v)

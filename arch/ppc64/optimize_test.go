@@ -9,6 +9,7 @@ import (
 	"xol/decode"
 	"xol/internal/archtest"
 	"xol/internal/refdata"
+	"xol/kernel"
 	"xol/optcheck"
 	"xol/place"
 )
@@ -80,7 +81,7 @@ func TestOptimizeRules(t *testing.T) {
 	} {
 		for _, isa := range byteOrders {
 			isa.CPU = c.cpu
-			opt := classify.DebianOptions()
+			opt := kernel.Debian("ppc64", classify.Linux(6, 12))
 			opt.Module, opt.OptinsnSlot = c.module, c.slots
 			f := testFunc(isa, c.word)
 			if c.marks != 0 {
@@ -129,8 +130,8 @@ func FuzzOptimize(f *testing.F) {
 // the time per instruction beyond what its verdict as a probe takes.
 func BenchmarkOptimize(b *testing.B) {
 	isa := ISA{LittleEndian: true}
-	p, _ := isa.Profile(classify.Linux612, classify.DebianOptions())
-	o, _ := isa.Optimizer(classify.Linux612, classify.DebianOptions())
+	p, _ := isa.Profile(classify.Linux612, kernel.Debian("ppc64", classify.Linux(6, 12)))
+	o, _ := isa.Optimizer(classify.Linux612, kernel.Debian("ppc64", classify.Linux(6, 12)))
 	text := realText(b, isa)
 	for _, n := range []int{1000, 100000} {
 		code := bytes.Repeat(text, 1+4*n/len(text))[:4*n]
@@ -149,8 +150,8 @@ func BenchmarkOptimize(b *testing.B) {
 
 func TestOptimizeDoesNotAllocate(t *testing.T) {
 	isa := ISA{LittleEndian: true}
-	p, _ := isa.Profile(classify.Linux612, classify.DebianOptions())
-	o, _ := isa.Optimizer(classify.Linux612, classify.DebianOptions())
+	p, _ := isa.Profile(classify.Linux612, kernel.Debian("ppc64", classify.Linux(6, 12)))
+	o, _ := isa.Optimizer(classify.Linux612, kernel.Debian("ppc64", classify.Linux(6, 12)))
 	text := realText(t, isa)
 	f := &classify.Func{Addr: testAddr, Code: text, Insts: decode.Sweep(isa, nil, text, testAddr)}
 	fn := optcheck.Function{Func: f, Verdicts: p.Func(nil, f)}

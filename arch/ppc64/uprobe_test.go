@@ -7,6 +7,7 @@ import (
 	"xol/classify"
 	"xol/internal/archtest"
 	"xol/internal/refdata"
+	"xol/kernel"
 )
 
 func TestUprobeVerdicts(t *testing.T) {
@@ -54,7 +55,7 @@ func checkUprobes(t *testing.T, version classify.Version, path string) {
 
 func profileOf(t *testing.T, isa ISA, m classify.Mechanism, v classify.Version) classify.Profile {
 	t.Helper()
-	p, ok := isa.Profile(classify.ProfileName(m, v), classify.DebianOptions())
+	p, ok := isa.Profile(classify.ProfileName(m, v), kernel.Debian("ppc64", classify.Linux(6, 12)))
 	if !ok {
 		t.Fatalf("no profile of %s", classify.ProfileName(m, v))
 	}
@@ -154,7 +155,7 @@ func TestUprobeRules(t *testing.T) {
 // On a POWER9 a prefix is an illegal instruction like others.
 func TestUprobePOWER9(t *testing.T) {
 	isa := ISA{CPU: POWER9}
-	p, _ := isa.Profile(classify.Uprobe612, classify.DebianOptions())
+	p, _ := isa.Profile(classify.Uprobe612, kernel.Debian("ppc64", classify.Linux(6, 12)))
 	v := p.Lone(isa.bytesOf(0x04100000_e4600010), 0x1003c)
 	if _, hazard := archtest.IDs(&v); !v.OK() || v.Exec != classify.ExecSlot || hazard != "ppc64/wrong-address" {
 		t.Errorf("got %+v", v)

@@ -24,11 +24,11 @@ type analyzeOptions struct {
 	armed      []string // places of other probes
 	format     choice
 	profile    profileFlag
-	kconfig    kconfig
+	kconfig    kconfigFlag
 }
 
 func (a *app) analyzeCommand() *cobra.Command {
-	opt := analyzeOptions{format: formatChoice(), kconfig: debianKconfig()}
+	opt := analyzeOptions{format: formatChoice()}
 	cmd := &cobra.Command{
 		Use:   "analyze [flags] FILE…",
 		Short: "Judge every function of ELF files: what can be probed, how it runs, what is refused and why",
@@ -135,7 +135,7 @@ func (a *app) analyzeFile(list listing, opt *analyzeOptions, path string, symbol
 	}
 	an, err := analyze.New(img, analyze.Options{
 		Profile:  opt.profile.value,
-		Kernel:   &opt.kconfig.KernelOptions,
+		Kernel:   opt.kconfig.facts,
 		Workers:  opt.cpus,
 		Optimize: !opt.noOptimize,
 		Armed:    armed,

@@ -17,11 +17,11 @@ type decodeOptions struct {
 	arch, addr string
 	format     choice
 	profile    profileFlag
-	kconfig    kconfig
+	kconfig    kconfigFlag
 }
 
 func (a *app) decodeCommand() *cobra.Command {
-	opt := decodeOptions{format: formatChoice(), kconfig: debianKconfig()}
+	opt := decodeOptions{format: formatChoice()}
 	cmd := &cobra.Command{
 		Use:   "decode --arch A [HEX… | -]",
 		Short: "Decode instructions from bytes: length, flow, target, PC-relative operand, text",
@@ -82,7 +82,7 @@ func (opt *decodeOptions) parse(args []string) (*decodeInput, error) {
 	}
 	if name := opt.profile.value; name != "" {
 		var ok bool
-		if in.profile, ok = in.isa.Profile(name, opt.kconfig.KernelOptions); !ok {
+		if in.profile, ok = in.isa.Profile(name, opt.kconfig.options(in.isa.Name(), name)); !ok {
 			return nil, &analyze.ProfileError{Name: name, Known: in.isa.Profiles()}
 		}
 	}

@@ -25,11 +25,11 @@ type explainOptions struct {
 	armed   []string // places of other probes
 	format  choice
 	profile profileFlag
-	kconfig kconfig
+	kconfig kconfigFlag
 }
 
 func (a *app) explainCommand() *cobra.Command {
-	opt := explainOptions{format: choiceOf(formatTable, formatJSON), kconfig: debianKconfig()}
+	opt := explainOptions{format: choiceOf(formatTable, formatJSON)}
 	cmd := &cobra.Command{
 		Use:   "explain [flags] FILE PLACE",
 		Short: "Explain one address: may it be probed, what happens, why, what else could be done",
@@ -157,7 +157,6 @@ type explanation struct {
 // answer is what one profile says.
 type answer struct {
 	file    *analyzedFile
-	kconfig kconfig
 	result  *analyze.Result // of the function that holds the address
 	entry   uint64          // of the function, where it was asked for by name; else 0
 	verdict classify.Verdict
@@ -179,7 +178,7 @@ func newExplanation(img *image.Image, opt *explainOptions, path, where string) (
 		return nil, err
 	}
 	for _, name := range explainedProfiles(img.Kind(), opt.profile.value) {
-		an, err := analyze.New(img, analyze.Options{Profile: name, Kernel: &opt.kconfig.KernelOptions, Optimize: true, Armed: armed})
+		an, err := analyze.New(img, analyze.Options{Profile: name, Kernel: opt.kconfig.facts, Optimize: true, Armed: armed})
 		if err != nil {
 			return nil, err
 		}
@@ -191,7 +190,7 @@ func newExplanation(img *image.Image, opt *explainOptions, path, where string) (
 		if res.Err != nil {
 			return nil, res.Err
 		}
-		a := answer{file: &analyzedFile{path, an}, kconfig: opt.kconfig, result: res, forms: an.Forms(res)}
+		a := answer{file: &analyzedFile{path, an}, result: res, forms: an.Forms(res)}
 		a.judge(e.addr, places[0].Named)
 		if i, start := decode.Find(res.Insts, a.target(e.addr)); start && i < len(res.Optimize) {
 			a.jump = res.Optimize[i]
@@ -225,18 +224,24 @@ func (a *answer) target(addr uint64) uint64 { return cmp.Or(a.verdict.MovedTo, a
 func (a *answer) hasBreakpoint() bool { return a.verdict.Exec != classify.ExecFtrace }
 
 // explainedProfiles returns the profiles that have something to say about a
-// kind of file, first the one that was asked for.
+// kind of file, first the one that was asked for. That of a kernel's own version has
+// no name here.
 func explainedProfiles(kind image.Kind, first string) []string {
+	const own = ""
 	names := []string{classify.ISA, classify.Uprobe612}
-	if analyze.DefaultProfile(kind) == classify.Linux612 {
-		names = []string{classify.Linux612, classify.ISA}
+	if kind == image.KindKernel || kind == image.KindModule {
+		names = []string{own, classify.ISA}
 	}
 	if first == "" {
 		return names
 	}
 	chosen := []string{first}
 	for _, name := range names {
-		if mechanismOf(name) != mechanismOf(first) {
+		m := mechanismOf(name)
+		if name == own {
+			m = classify.Kprobes
+		}
+		if m != mechanismOf(first) {
 			chosen = append(chosen, name)
 		}
 	}

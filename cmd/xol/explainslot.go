@@ -19,7 +19,7 @@ func (a *answer) slot(addr uint64) (*moved, bool) {
 		return nil, false
 	}
 	m := mover{form: formSlot}
-	opt := relocateOptions{profile: choiceOf(a.profile()), kconfig: a.kconfig}
+	opt := relocateOptions{profile: choiceOf(a.profile()), kconfig: kconfigFlag{a.file.Kernel}}
 	if err := m.setISA(a.file.ISA, &opt); err != nil {
 		return nil, false
 	}

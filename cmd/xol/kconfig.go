@@ -1,57 +1,71 @@
 package main
 
 import (
-	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"xol/classify"
+	"xol/kconfig"
+	"xol/kernel"
 )
 
-// kconfig is the flag that sets the kernel's own options. It starts with
-// Debian's.
-type kconfig struct{ classify.KernelOptions }
-
-func debianKconfig() kconfig { return kconfig{classify.DebianOptions()} }
-
-// kconfigOptions are the kernel's names of the options.
-var kconfigOptions = [...]struct {
-	name  string
-	field func(*classify.KernelOptions) *bool
-}{
-	{"PREEMPTION", func(o *classify.KernelOptions) *bool { return &o.Preemption }},
-	{"MITIGATION_RETPOLINE", func(o *classify.KernelOptions) *bool { return &o.Retpoline }},
-	{"CFI_CLANG", func(o *classify.KernelOptions) *bool { return &o.CFI }},
-	{"KPROBES_ON_FTRACE", func(o *classify.KernelOptions) *bool { return &o.FtraceProbes }},
-}
+// kconfigFlag is the flag that says how the kernel was built: a file with its
+// configuration, or single options, which count more.
+type kconfigFlag struct{ facts kernel.Facts }
 
 // Set, String and Type implement pflag.Value.
-func (k *kconfig) Set(s string) error {
-	name, value, _ := strings.Cut(strings.TrimPrefix(s, "CONFIG_"), "=")
-	for _, o := range kconfigOptions {
-		if o.name == name && (value == "y" || value == "n") {
-			*o.field(&k.KernelOptions) = value == "y"
-			return nil
-		}
+func (k *kconfigFlag) Set(s string) error {
+	name, value, isOption := strings.Cut(s, "=")
+	if !isOption || value != "y" && value != "n" {
+		return k.read(s)
 	}
-	return fmt.Errorf("want one of %s", strings.Join(kconfigValues(), ", "))
+	o, err := kernel.Parse(name)
+	if err != nil {
+		return err
+	}
+	if k.facts.Given == nil {
+		k.facts.Given = make(map[kernel.Option]bool)
+	}
+	k.facts.Given[o] = value == "y"
+	return nil
 }
 
-func (k *kconfig) String() string { return "" }
-func (k *kconfig) Type() string   { return "OPTION=y|n" }
-
-func (k *kconfig) addTo(cmd *cobra.Command, set *pflag.FlagSet) {
-	set.Var(k, "kconfig", "an option of the kernel, as in its .config (default Debian's); repeatable")
-	_ = cmd.RegisterFlagCompletionFunc("kconfig", cobra.FixedCompletions(kconfigValues(), cobra.ShellCompDirectiveNoFileComp))
+func (k *kconfigFlag) read(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return withoutPath(err)
+	}
+	defer f.Close()
+	k.facts.Config, err = kconfig.Read(f)
+	return err
 }
 
-// kconfigValues returns all values that the flag takes.
+func (k *kconfigFlag) String() string { return "" }
+func (k *kconfigFlag) Type() string   { return "FILE|OPTION=y|n" }
+
+func (k *kconfigFlag) addTo(cmd *cobra.Command, set *pflag.FlagSet) {
+	set.Var(k, "kconfig", "how the kernel was built: its .config or /boot/config-…, or one option (default what the kernel tells, else as Debian builds it); repeatable")
+	_ = cmd.RegisterFlagCompletionFunc("kconfig", cobra.FixedCompletions(kconfigValues(), cobra.ShellCompDirectiveDefault))
+}
+
+// options returns what a profile has to know that no file is asked with.
+func (k *kconfigFlag) options(arch, profile string) classify.KernelOptions {
+	f := k.facts
+	f.Arch = arch
+	if f.Version == 0 {
+		_, f.Version, _ = classify.ParseProfile(profile)
+	}
+	return f.Options()
+}
+
+// kconfigValues returns the options that the flag takes.
 func kconfigValues() []string {
 	var values []string
-	for _, o := range kconfigOptions {
-		values = append(values, o.name+"=y", o.name+"=n")
+	for _, name := range kernel.Names() {
+		values = append(values, name+"=y", name+"=n")
 	}
 	return values
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -8,18 +10,37 @@ import (
 )
 
 func TestKconfig(t *testing.T) {
-	k := debianKconfig()
-	for _, s := range []string{"PREEMPTION=n", "CONFIG_CFI_CLANG=y", "MITIGATION_RETPOLINE=n", "KPROBES_ON_FTRACE=n"} {
+	var k kconfigFlag
+	for _, s := range []string{"PREEMPTION=n", "CONFIG_CFI_CLANG=y", "MITIGATION_RETPOLINE=n", "X86_KERNEL_IBT=n", "KPROBES_ON_FTRACE=n"} {
 		if err := k.Set(s); err != nil {
 			t.Error(err)
 		}
 	}
-	if want := (classify.KernelOptions{CFI: true}); k.KernelOptions != want {
-		t.Errorf("got %+v, want %+v", k.KernelOptions, want)
+	if got, want := k.options("amd64", classify.Linux612), (classify.KernelOptions{CFI: true}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
-	for _, s := range []string{"", "PREEMPTION", "PREEMPTION=", "PREEMPTION=m", "SMP=y", "=y"} {
+	for _, s := range []string{"", "PREEMPTION", "PREEMPTION=", "PREEMPTION=m", "SMP=y", "=y", "testdata/kernel.elf"} {
 		if k.Set(s) == nil {
 			t.Errorf("%q is taken", s)
+		}
+	}
+}
+
+// A file with the configuration says what is on and what is off; one option that is
+// given beside it counts more.
+func TestKconfigFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config-6.12")
+	const text = "# Linux/x86 6.12.107 Kernel Configuration\nCONFIG_KPROBES=y\n# CONFIG_PREEMPTION is not set\nCONFIG_KPROBES_ON_FTRACE=y\n"
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ flags, want string }{
+		{"--kconfig " + path, "runs in a slot, boostable\n"},
+		{"--kconfig " + path + " --kconfig PREEMPTION=y", "runs in a slot\n"},
+		{"--kconfig PREEMPTION=y --kconfig " + path, "runs in a slot\n"},
+	} {
+		if inv := xol("explain testdata/kernel.elf vfs_read+0x9 "+c.flags, ""); inv.status != 0 || !strings.Contains(inv.stdout, c.want) {
+			t.Errorf("%s: status %d, no %q\n%s%s", c.flags, inv.status, c.want, inv.stdout, inv.stderr)
 		}
 	}
 }

@@ -31,14 +31,14 @@ type relocateOptions struct {
 	symbols                    string
 	size                       int
 	format, profile            choice
-	kconfig                    kconfig
+	kconfig                    kconfigFlag
 }
 
 func (a *app) relocateCommand() *cobra.Command {
 	opt := relocateOptions{
 		form: choiceOf(formSlot, formRegion), back: choiceOf("jump", "breakpoint", "none"),
 		reach: choiceOf("anywhere", "near", "far"), scratch: choiceOf("stack", "dead", "none"),
-		format: formatChoice(), profile: choiceOf(classify.ISA, classify.Linux612), kconfig: debianKconfig(),
+		format: formatChoice(), profile: choiceOf(classify.ISA, classify.Linux612),
 	}
 	cmd := &cobra.Command{
 		Use:   "relocate --to ADDR {--arch A --from ADDR HEX… | --arch A - | FILE PLACE}",
@@ -168,7 +168,7 @@ func (m *mover) setISA(of arch.ISA, opt *relocateOptions) error {
 	if err != nil {
 		return err
 	}
-	profile, ok := isa.Profile(opt.profile.value, opt.kconfig.KernelOptions)
+	profile, ok := isa.Profile(opt.profile.value, opt.kconfig.options(isa.Name(), opt.profile.value))
 	if !ok {
 		return &analyze.ProfileError{Name: opt.profile.value, Known: isa.Profiles()}
 	}

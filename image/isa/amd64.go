@@ -24,10 +24,10 @@ var amd64 = Record{
 	Kernel: Kernel{
 		Symbols: []string{"entry_SYSCALL_64", "startup_64"},
 		Areas: []Area{
-			{"__entry_text_start", "__entry_text_end", place.EntryText, false},
-			{"__entry_text_start", "__entry_text_end", place.Blacklist, true},
+			{Start: "__entry_text_start", Stop: "__entry_text_end", Kind: place.EntryText},
+			{Start: "__entry_text_start", Stop: "__entry_text_end", Kind: place.Blacklist, Whole: true},
 		},
-		ExEntry:       12,
+		ExEntries:     []int{12},
 		CallSize:      5,
 		TrapSize:      2,
 		JumpLabelSize: amd64JumpLabelSize,

@@ -23,12 +23,13 @@ var arm64 = Record{
 	Kernel: Kernel{
 		Symbols: []string{"el0t_64_sync", "primary_entry", "cpu_do_switch_mm"},
 		Areas: []Area{
-			{"__entry_text_start", "__entry_text_end", place.Blacklist, true},
-			{"__irqentry_text_start", "__irqentry_text_end", place.Blacklist, true},
-			{"__hyp_text_start", "__hyp_text_end", place.Blacklist, true},
-			{"__hyp_idmap_text_start", "__hyp_idmap_text_end", place.Blacklist, true},
+			{Start: "__entry_text_start", Stop: "__entry_text_end", Kind: place.Blacklist, Whole: true},
+			{Start: "__irqentry_text_start", Stop: "__irqentry_text_end", Kind: place.Blacklist, Whole: true},
+			{Start: "__hyp_text_start", Stop: "__hyp_text_end", Kind: place.Blacklist, Whole: true},
+			{Start: "__hyp_idmap_text_start", Stop: "__hyp_idmap_text_end", Kind: place.Blacklist, Whole: true},
+			{Start: "__idmap_text_start", Stop: "__idmap_text_end", Kind: place.Blacklist, Whole: true, Before: [2]int{6, 12}},
 		},
-		ExEntry:      12,
+		ExEntries:    []int{8, 12},
 		CallSize:     wordSize,
 		TrapSize:     wordSize,
 		FtraceAdjust: arm64FtraceAdjust,

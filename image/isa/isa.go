@@ -79,8 +79,10 @@ type Kernel struct {
 	// Areas are the ranges of text that probes must not be put into
 	// [arch_populate_kprobe_blacklist, arch_within_kprobe_blacklist].
 	Areas []Area
-	// ExEntry is the size of an entry of __ex_table, in bytes.
-	ExEntry int
+	// ExEntries are the sizes that an entry of __ex_table has had, in bytes. The
+	// first with which the first two words of every entry are addresses of text,
+	// and no further word stands for one, is that of a file.
+	ExEntries []int
 	// CallSize and TrapSize are the bytes of the call or NOP of static calls
 	// and ftrace, and of the trap of BUG and CFI.
 	CallSize, TrapSize uint64
@@ -112,6 +114,9 @@ type Area struct {
 	// to its end [kernel/kprobes.c, kprobe_add_area_blacklist]; otherwise the
 	// range itself.
 	Whole bool
+	// Before is the version from which on it is no such area any more, major and
+	// minor; the zero value is none.
+	Before [2]int
 }
 
 // Text answers questions about a kernel's text.

@@ -34,7 +34,7 @@ func TestRecordsAreWhole(t *testing.T) {
 		if r.Name == "" || r.MinInsn == 0 || r.Padding == nil || r.EndsFlow == nil || r.Loader.Relative == 0 {
 			t.Errorf("%v: name %q, shortest instruction %d, padding, flow or loader missing", r.Machine, r.Name, r.MinInsn)
 		}
-		if k := &r.Kernel; k.ExEntry == 0 || k.CallSize == 0 || k.TrapSize == 0 || len(k.Symbols) == 0 {
+		if k := &r.Kernel; len(k.ExEntries) == 0 || k.CallSize == 0 || k.TrapSize == 0 || len(k.Symbols) == 0 {
 			t.Errorf("%s: sizes of kernel tables: %+v", r.Name, k)
 		}
 		for typ, h := range r.Relocations {

@@ -30,8 +30,8 @@ var ppc64 = Record{
 	},
 	Kernel: Kernel{
 		Symbols:      []string{"start_here_multiplatform", "__start_interrupts"},
-		Areas:        []Area{{"_stext", "__head_end", place.Blacklist, false}},
-		ExEntry:      8,
+		Areas:        []Area{{Start: "_stext", Stop: "__head_end", Kind: place.Blacklist}},
+		ExEntries:    []int{8},
 		CallSize:     wordSize,
 		TrapSize:     wordSize,
 		FtraceAdjust: ppc64FtraceAdjust,

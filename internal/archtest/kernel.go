@@ -1,12 +1,14 @@
 package archtest
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 
 	"xol/classify"
 	"xol/decode"
 	"xol/internal/refdata"
+	"xol/kernel"
 	"xol/optcheck"
 )
 
@@ -26,10 +28,8 @@ type Kernel struct {
 
 // profile returns the name of the kernel's profile, and its options.
 func (k Kernel) profile() (string, classify.KernelOptions) {
-	name, opt := classify.Linux612, classify.DebianOptions()
-	if k.Version != 0 {
-		name = classify.ProfileName(classify.Kprobes, k.Version)
-	}
+	v := cmp.Or(k.Version, classify.Linux(6, 12))
+	name, opt := classify.ProfileName(classify.Kprobes, v), kernel.Debian(k.ISA.Name(), v)
 	if k.Options != nil {
 		opt = *k.Options
 	}
@@ -93,8 +93,7 @@ func (k Kernel) CheckJumps(t *testing.T, path string) {
 		for j := range kf.Rows {
 			row := &kf.Rows[j]
 			n, start := decode.Find(f.Insts, f.Addr+row.Off)
-			unknown := row.Errno == 0 && row.Optimize == nil && row.Exec != classify.ExecFtrace.String()
-			if !start || unknown {
+			if !start || !row.KnowsJump() {
 				continue
 			}
 			v := &verdicts[n]

@@ -6,6 +6,7 @@ import (
 
 	"xol/classify"
 	"xol/decode"
+	"xol/kernel"
 	"xol/optcheck"
 	"xol/place"
 )
@@ -15,7 +16,8 @@ func profiles(t testing.TB, isa ISA) map[string]classify.Profile {
 	t.Helper()
 	all := map[string]classify.Profile{}
 	for _, name := range isa.Profiles() {
-		p, ok := isa.Profile(name, classify.DebianOptions())
+		_, v, _ := classify.ParseProfile(name)
+		p, ok := isa.Profile(name, kernel.Debian(isa.Name(), v))
 		if !ok {
 			t.Fatalf("%s is missing", name)
 		}
@@ -125,7 +127,7 @@ func CheckPlaces(t *testing.T, isa ISA, nop, trap []byte) {
 		{"nothing", nil, place.Marks{label(0)}, 0},
 	} {
 		for _, name := range []string{classify.Linux612, classify.ISA} {
-			p, _ := isa.Profile(name, classify.DebianOptions())
+			p, _ := isa.Profile(name, kernel.Debian(isa.Name(), classify.Linux(6, 12)))
 			f := Func(isa, addr, slices.Concat(nop, c.after))
 			f.Marks = slices.Clone(c.marks)
 			if name == classify.ISA {

@@ -191,12 +191,18 @@ func (r *KernelRow) Differs(v *classify.Verdict, base uint64, hits bool) string 
 	if r.MovedTo != nil {
 		moved = base + *r.MovedTo
 	}
+	wantExec, handler := r.Exec, r.Handler
+	if r.Boosted != nil && *r.Boosted { // then the handler that there may be is not asked
+		wantExec, handler = classify.ExecSlot.String(), ""
+	}
 	switch {
 	case errno != r.Errno:
 		return "errno"
-	case exec.String() != r.Exec:
+	case exec.String() != wantExec:
 		return "exec"
-	case hits && v.Emulator != r.Handler:
+	case r.Boosted != nil && v.Boosted != *r.Boosted:
+		return "boosted"
+	case hits && v.Emulator != handler:
 		return "handler"
 	case hits && v.Boost != (r.Boost != nil && *r.Boost):
 		return "boost"
@@ -204,6 +210,11 @@ func (r *KernelRow) Differs(v *classify.Verdict, base uint64, hits bool) string 
 		return "moved to"
 	}
 	return ""
+}
+
+// KnowsJump reports whether the list tells if the probe could become a jump.
+func (r *KernelRow) KnowsJump() bool {
+	return r.Errno != 0 || r.Optimize != nil || r.Exec == classify.ExecFtrace.String()
 }
 
 // KernelVerdicts reads a list of kernel verdicts, one function a line.
