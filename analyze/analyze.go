@@ -66,8 +66,8 @@ func StandIn(asked string, p classify.Profile) string {
 	return asked
 }
 
-// Analysis is a file that is ready to be judged. It is immutable and safe for
-// concurrent use.
+// Analysis is a file that is ready to be judged. It is safe for concurrent use; its
+// fields must not be changed.
 type Analysis struct {
 	Image   *image.Image
 	ISA     arch.ISA
