@@ -18,6 +18,7 @@ import (
 	"xol/detour"
 	"xol/machine"
 	"xol/optcheck"
+	"xol/optcheck/flow"
 	"xol/patch"
 	"xol/relocate"
 	"xol/usdt"
@@ -49,7 +50,7 @@ type ISA interface {
 	Optimizer(profile string, opt classify.KernelOptions) (optcheck.Optimizer, bool)
 	// FormsPointer returns the address that instruction i of f leaves in a
 	// register from constants alone, or that it loads from a fixed place.
-	FormsPointer(f *classify.Func, i int, mem optcheck.Memory) (addr uint64, ok bool)
+	FormsPointer(f *classify.Func, i int, mem flow.Memory) (addr uint64, ok bool)
 	// Alternative returns what a Linux kernel writes over size bytes at to while
 	// it boots, where code replaces them that is written for the address from:
 	// code re-based, and NOPs.

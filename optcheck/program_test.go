@@ -10,6 +10,7 @@ import (
 	"xol/classify"
 	"xol/decode"
 	"xol/optcheck"
+	"xol/optcheck/flow"
 )
 
 func isaNamed(t testing.TB, name string) arch.ISA {
@@ -77,9 +78,11 @@ const errNotMapped = memoryError("not mapped")
 type tabled struct {
 	arch.ISA
 	order binary.ByteOrder
-	jump  optcheck.Jump
+	jump  flow.Jump
 }
 
 func (a *tabled) ByteOrder() binary.ByteOrder { return a.order }
 
-func (a *tabled) IndirectJump(*classify.Func, int, optcheck.Memory) optcheck.Jump { return a.jump }
+func (a *tabled) IndirectJump(*flow.Tracer, *classify.Func, int, flow.Memory) flow.Jump {
+	return a.jump
+}

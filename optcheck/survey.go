@@ -1,21 +1,26 @@
 package optcheck
 
 import (
+	"sync"
+
 	"xol/classify"
 	"xol/decode"
+	"xol/optcheck/flow"
 	"xol/place"
 )
 
 // Program is what a survey has to know of the file that a function belongs to.
 type Program struct {
 	Arch   Architecture
-	Memory Memory // nil where there is none: then no table is read
+	Memory flow.Memory // nil where there is none: then no table is read
 	// Absolute says that the code is not position-independent: it may hold
 	// addresses as immediates.
 	Absolute bool
 	// Starts are the addresses of functions. What lands there lands inside no
 	// region, and is left out.
 	Starts *Addresses
+
+	tracers sync.Pool // of *flow.Tracer
 }
 
 // Unresolved is an indirect jump that may go to any instruction of its
@@ -51,6 +56,8 @@ func (f *Findings) Add(o *Findings) {
 // Survey adds what the instructions of f tell. It needs O(n).
 func (p *Program) Survey(f *classify.Func, out *Findings) {
 	unresolved := len(out.Unresolved)
+	s := surveyor{Program: p, f: f, out: out}
+	defer s.release()
 	for i := range f.Insts {
 		inst := &f.Insts[i]
 		switch inst.Flow {
@@ -59,7 +66,7 @@ func (p *Program) Survey(f *classify.Func, out *Findings) {
 				p.addOutside(f, out, place.Landing{Addr: inst.Target, From: inst.Addr, Kind: place.LandBranch})
 			}
 		case decode.FlowJumpIndirect:
-			p.surveyJump(f, i, out)
+			s.jump(i)
 		case decode.FlowNone:
 			if inst.PCRel.Kind == decode.PCRelAddress {
 				p.add(out, place.Landing{Addr: inst.Target, From: inst.Addr, Kind: place.LandTaken})
@@ -103,22 +110,44 @@ func (p *Program) addOutside(f *classify.Func, out *Findings, l place.Landing) {
 	}
 }
 
-func (p *Program) surveyJump(f *classify.Func, i int, out *Findings) {
-	jump := p.Arch.IndirectJump(f, i, p.Memory)
+// surveyor looks at the indirect jumps of one function.
+type surveyor struct {
+	*Program
+	f      *classify.Func
+	out    *Findings
+	tracer *flow.Tracer // set at the first one
+}
+
+func (s *surveyor) release() {
+	if s.tracer != nil {
+		s.tracer.End()
+		s.tracers.Put(s.tracer)
+	}
+}
+
+func (s *surveyor) jump(i int) {
+	f, out := s.f, s.out
+	if s.tracer == nil {
+		var ok bool
+		if s.tracer, ok = s.tracers.Get().(*flow.Tracer); !ok {
+			s.tracer = new(flow.Tracer)
+		}
+	}
+	jump := s.Arch.IndirectJump(s.tracer, f, i, s.Memory)
 	at := f.Insts[i].Addr
 	switch jump.Kind {
-	case JumpPointer:
+	case flow.JumpPointer:
 		out.Pointers++
-	case JumpTable:
+	case flow.JumpTable:
 		base := len(out.Landings)
 		var what string
-		if out.Landings, what = p.readTable(f, at, &jump.Table, out.Landings); what != "" {
+		if out.Landings, what = s.readTable(f, at, &jump.Table, out.Landings); what != "" {
 			out.Landings = out.Landings[:base]
 			out.Unresolved = append(out.Unresolved, Unresolved{at, what})
 			return
 		}
 		out.Tables++
-		if t := &jump.Table; p.Starts.covers(t.Addr) {
+		if t := &jump.Table; s.Starts.covers(t.Addr) {
 			size := uint64(len(out.Landings)-base) * uint64(t.Width)
 			out.Data = append(out.Data, place.Mark{Addr: t.Addr, Len: size, Kind: place.Data})
 		}

@@ -3,6 +3,7 @@ package optcheck
 import (
 	"xol/classify"
 	"xol/decode"
+	"xol/optcheck/flow"
 	"xol/place"
 )
 
@@ -23,13 +24,13 @@ const maxEntries = 1 << 16
 // entry any more: the compiler may know that not all indices occur. Then, and
 // where nothing tells, the table goes on as long as entries lead into the
 // function: one too many does no harm, one too few would.
-func (p *Program) readTable(f *classify.Func, at uint64, t *Table, dst place.Landings) (place.Landings, string) {
+func (p *Program) readTable(f *classify.Func, at uint64, t *flow.Table, dst place.Landings) (place.Landings, string) {
 	if p.Memory == nil {
 		return dst, tableUnreadable
 	}
 	r := tableReader{memory: p.Memory, order: p.Arch.ByteOrder(), table: t}
 	base, sure := len(dst), len(dst)
-	exact := t.Count != 0 && t.Bound != BoundMask
+	exact := t.Count != 0 && t.Bound != flow.BoundMask
 	for n := 0; n < maxEntries && (t.Count == 0 || n < t.Count); n++ {
 		target, ok := r.entry(n)
 		if !ok {
@@ -59,13 +60,13 @@ func (p *Program) readTable(f *classify.Func, at uint64, t *Table, dst place.Lan
 
 // tableReader reads a table's entries in order.
 type tableReader struct {
-	memory Memory
+	memory flow.Memory
 	order  interface {
 		Uint16([]byte) uint16
 		Uint32([]byte) uint32
 		Uint64([]byte) uint64
 	}
-	table *Table
+	table *flow.Table
 	block []byte // entries from first on
 	first int
 	buf   [64 * 8]byte

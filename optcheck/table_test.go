@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"xol/optcheck"
+	"xol/optcheck/flow"
 	"xol/place"
 )
 
@@ -26,9 +27,9 @@ const (
 	otherEnd = 0x2010
 )
 
-func survey(t *testing.T, table optcheck.Table, mem optcheck.Memory, order binary.ByteOrder) *optcheck.Findings {
+func survey(t *testing.T, table flow.Table, mem flow.Memory, order binary.ByteOrder) *optcheck.Findings {
 	t.Helper()
-	a := &tabled{isaNamed(t, "amd64"), order, optcheck.Jump{Kind: optcheck.JumpTable, Table: table}}
+	a := &tabled{isaNamed(t, "amd64"), order, flow.Jump{Kind: flow.JumpTable, Table: table}}
 	f := function(a.ISA, bytesOf(t, switchCode), codeAt)
 	starts := new(optcheck.Addresses)
 	starts.AddRange(codeAt, f.End())
@@ -57,17 +58,17 @@ func targets(t *testing.T, ls place.Landings) (addrs []uint64) {
 func TestTableEntries(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		table optcheck.Table
+		table flow.Table
 		data  []byte
 	}{
-		{"bytes", optcheck.Table{Width: 1, Base: codeAt}, []byte{2, 4, 10}},
-		{"bytes in words", optcheck.Table{Width: 1, Base: codeAt + 2, Shift: 1}, []byte{0, 1, 4}},
-		{"signed bytes", optcheck.Table{Width: 1, Base: codeAt + 5, Signed: true}, []byte{0xfd, 0xff, 5}},
-		{"2 bytes", optcheck.Table{Width: 2, Base: codeAt}, []byte{2, 0, 4, 0, 10, 0}},
-		{"2 signed bytes in words", optcheck.Table{Width: 2, Base: codeAt + 4, Shift: 1, Signed: true}, []byte{0xff, 0xff, 0, 0, 3, 0}},
-		{"4 bytes", optcheck.Table{Width: 4, Base: codeAt}, []byte{2, 0, 0, 0, 4, 0, 0, 0, 10, 0, 0, 0}},
-		{"4 signed bytes", optcheck.Table{Width: 4, Base: codeAt + 10, Signed: true}, []byte{0xf8, 0xff, 0xff, 0xff, 0xfa, 0xff, 0xff, 0xff, 0, 0, 0, 0}},
-		{"8 bytes", optcheck.Table{Width: 8, Base: codeAt}, []byte{7: 0, 0: 2, 8: 4, 16: 10, 23: 0}},
+		{"bytes", flow.Table{Width: 1, Base: codeAt}, []byte{2, 4, 10}},
+		{"bytes in words", flow.Table{Width: 1, Base: codeAt + 2, Shift: 1}, []byte{0, 1, 4}},
+		{"signed bytes", flow.Table{Width: 1, Base: codeAt + 5, Signed: true}, []byte{0xfd, 0xff, 5}},
+		{"2 bytes", flow.Table{Width: 2, Base: codeAt}, []byte{2, 0, 4, 0, 10, 0}},
+		{"2 signed bytes in words", flow.Table{Width: 2, Base: codeAt + 4, Shift: 1, Signed: true}, []byte{0xff, 0xff, 0, 0, 3, 0}},
+		{"4 bytes", flow.Table{Width: 4, Base: codeAt}, []byte{2, 0, 0, 0, 4, 0, 0, 0, 10, 0, 0, 0}},
+		{"4 signed bytes", flow.Table{Width: 4, Base: codeAt + 10, Signed: true}, []byte{0xf8, 0xff, 0xff, 0xff, 0xfa, 0xff, 0xff, 0xff, 0, 0, 0, 0}},
+		{"8 bytes", flow.Table{Width: 8, Base: codeAt}, []byte{7: 0, 0: 2, 8: 4, 16: 10, 23: 0}},
 	} {
 		for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
 			t.Run(fmt.Sprintf("%s/%v", c.name, order), func(t *testing.T) {
@@ -78,7 +79,7 @@ func TestTableEntries(t *testing.T) {
 					}
 				}
 				table := c.table
-				table.Addr, table.Count, table.Bound = tableAt, 3, optcheck.BoundCompare
+				table.Addr, table.Count, table.Bound = tableAt, 3, flow.BoundCompare
 				found := survey(t, table, &memory{addr: tableAt, data: data}, order)
 				want := []uint64{codeAt + 2, codeAt + 4, codeAt + 10}
 				if got := targets(t, found.Landings); !slices.Equal(got, want) || found.Tables != 1 || len(found.Unresolved) != 0 {
@@ -91,7 +92,7 @@ func TestTableEntries(t *testing.T) {
 
 func TestTableOfAddresses(t *testing.T) {
 	mem := &memory{pointers: map[uint64]uint64{tableAt: codeAt + 5, tableAt + 8: codeAt, tableAt + 16: otherAt + 1}}
-	found := survey(t, optcheck.Table{Addr: tableAt, Width: 8, Count: 3, Bound: optcheck.BoundCompare}, mem, binary.LittleEndian)
+	found := survey(t, flow.Table{Addr: tableAt, Width: 8, Count: 3, Bound: flow.BoundCompare}, mem, binary.LittleEndian)
 	want := []uint64{codeAt + 5, codeAt, otherAt + 1}
 	if got := targets(t, found.Landings); !slices.Equal(got, want) {
 		t.Errorf("got %#x, want %#x", got, want)
@@ -100,29 +101,29 @@ func TestTableOfAddresses(t *testing.T) {
 
 func TestBadTables(t *testing.T) {
 	const outside, unreadable, empty = "holds what is no address", "cannot be read", "no address of the function"
-	bytes := func(b ...byte) optcheck.Memory { return &memory{addr: tableAt, data: b} }
+	bytes := func(b ...byte) flow.Memory { return &memory{addr: tableAt, data: b} }
 	for _, c := range []struct {
 		name  string
-		table optcheck.Table
-		mem   optcheck.Memory
+		table flow.Table
+		mem   flow.Memory
 		what  string
 	}{
-		{"no memory", optcheck.Table{Addr: tableAt, Width: 1, Count: 1}, nil, unreadable},
-		{"not mapped", optcheck.Table{Addr: 0x70000000, Width: 1, Count: 1}, bytes(2), unreadable},
-		{"not mapped, of unknown length", optcheck.Table{Addr: 0x70000000, Width: 4}, bytes(2), empty},
-		{"end of the address space", optcheck.Table{Addr: ^uint64(0) - 2, Width: 4, Count: 5}, bytes(2), unreadable},
-		{"goes on behind the data", optcheck.Table{Addr: tableAt, Base: codeAt, Width: 1, Count: 3}, bytes(2, 4), unreadable},
-		{"ends in an entry", optcheck.Table{Addr: tableAt, Base: codeAt, Width: 2, Count: 2}, bytes(2, 0, 4), unreadable},
-		{"starts in the last entry", optcheck.Table{Addr: tableAt + 3, Base: codeAt, Width: 4, Count: 1}, bytes(2, 0, 0, 0), unreadable},
-		{"huge", optcheck.Table{Addr: tableAt, Base: codeAt, Width: 1, Count: 1 << 62}, bytes(2, 4), unreadable},
-		{"entry in the middle of an instruction", optcheck.Table{Addr: tableAt, Base: codeAt, Width: 1, Count: 2}, bytes(2, 6), outside},
-		{"entry in no text", optcheck.Table{Addr: tableAt, Base: codeAt, Width: 1, Count: 2}, bytes(2, 200), outside},
-		{"entry before the text", optcheck.Table{Addr: tableAt, Base: codeAt, Width: 1, Count: 1, Signed: true}, bytes(0xff), outside},
-		{"no entry in text", optcheck.Table{Addr: tableAt, Base: codeAt, Width: 1}, bytes(200), empty},
-		{"no entry in the function", optcheck.Table{Addr: tableAt, Base: otherAt, Width: 1}, bytes(1, 2), empty},
-		{"entries without a width", optcheck.Table{Addr: tableAt, Base: codeAt, Count: 1}, bytes(2), unreadable},
-		{"entries of 3 bytes", optcheck.Table{Addr: tableAt, Base: codeAt, Width: 3, Count: 1}, bytes(2, 0, 0), unreadable},
-		{"entries of 255 bytes", optcheck.Table{Addr: tableAt, Base: codeAt, Width: 255, Count: 1}, bytes(make([]byte, 600)...), unreadable},
+		{"no memory", flow.Table{Addr: tableAt, Width: 1, Count: 1}, nil, unreadable},
+		{"not mapped", flow.Table{Addr: 0x70000000, Width: 1, Count: 1}, bytes(2), unreadable},
+		{"not mapped, of unknown length", flow.Table{Addr: 0x70000000, Width: 4}, bytes(2), empty},
+		{"end of the address space", flow.Table{Addr: ^uint64(0) - 2, Width: 4, Count: 5}, bytes(2), unreadable},
+		{"goes on behind the data", flow.Table{Addr: tableAt, Base: codeAt, Width: 1, Count: 3}, bytes(2, 4), unreadable},
+		{"ends in an entry", flow.Table{Addr: tableAt, Base: codeAt, Width: 2, Count: 2}, bytes(2, 0, 4), unreadable},
+		{"starts in the last entry", flow.Table{Addr: tableAt + 3, Base: codeAt, Width: 4, Count: 1}, bytes(2, 0, 0, 0), unreadable},
+		{"huge", flow.Table{Addr: tableAt, Base: codeAt, Width: 1, Count: 1 << 62}, bytes(2, 4), unreadable},
+		{"entry in the middle of an instruction", flow.Table{Addr: tableAt, Base: codeAt, Width: 1, Count: 2}, bytes(2, 6), outside},
+		{"entry in no text", flow.Table{Addr: tableAt, Base: codeAt, Width: 1, Count: 2}, bytes(2, 200), outside},
+		{"entry before the text", flow.Table{Addr: tableAt, Base: codeAt, Width: 1, Count: 1, Signed: true}, bytes(0xff), outside},
+		{"no entry in text", flow.Table{Addr: tableAt, Base: codeAt, Width: 1}, bytes(200), empty},
+		{"no entry in the function", flow.Table{Addr: tableAt, Base: otherAt, Width: 1}, bytes(1, 2), empty},
+		{"entries without a width", flow.Table{Addr: tableAt, Base: codeAt, Count: 1}, bytes(2), unreadable},
+		{"entries of 3 bytes", flow.Table{Addr: tableAt, Base: codeAt, Width: 3, Count: 1}, bytes(2, 0, 0), unreadable},
+		{"entries of 255 bytes", flow.Table{Addr: tableAt, Base: codeAt, Width: 255, Count: 1}, bytes(make([]byte, 600)...), unreadable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			found := survey(t, c.table, c.mem, binary.LittleEndian)
@@ -149,7 +150,7 @@ func TestTableWithoutABound(t *testing.T) {
 		{"the middle of an instruction", []byte{2, 6, 5}, []uint64{codeAt + 2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			table := optcheck.Table{Addr: tableAt, Base: codeAt, Width: 1}
+			table := flow.Table{Addr: tableAt, Base: codeAt, Width: 1}
 			found := survey(t, table, &memory{addr: tableAt, data: c.data}, binary.LittleEndian)
 			if got := targets(t, found.Landings); !slices.Equal(got, c.want) {
 				t.Errorf("got %#x, want %#x", got, c.want)
@@ -160,7 +161,7 @@ func TestTableWithoutABound(t *testing.T) {
 		mem := &memory{pointers: map[uint64]uint64{
 			tableAt: codeAt + 2, tableAt + 8: otherAt + 3, tableAt + 16: codeAt + 4, tableAt + 24: otherAt + 5,
 		}}
-		found := survey(t, optcheck.Table{Addr: tableAt, Width: 8}, mem, binary.LittleEndian)
+		found := survey(t, flow.Table{Addr: tableAt, Width: 8}, mem, binary.LittleEndian)
 		want := []uint64{codeAt + 2, otherAt + 3, codeAt + 4}
 		if got := targets(t, found.Landings); !slices.Equal(got, want) {
 			t.Errorf("got %#x, want %#x", got, want)
@@ -179,7 +180,7 @@ func TestMaskedTable(t *testing.T) {
 		{"shorter", []byte{2, 4, 200, 5}, []uint64{codeAt + 2, codeAt + 4}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			table := optcheck.Table{Addr: tableAt, Base: codeAt, Width: 1, Count: 4, Bound: optcheck.BoundMask}
+			table := flow.Table{Addr: tableAt, Base: codeAt, Width: 1, Count: 4, Bound: flow.BoundMask}
 			found := survey(t, table, &memory{addr: tableAt, data: c.data}, binary.LittleEndian)
 			if got := targets(t, found.Landings); !slices.Equal(got, c.want) {
 				t.Errorf("got %#x, want %#x", got, c.want)
@@ -194,7 +195,7 @@ func TestLongTable(t *testing.T) {
 	for i := range 1000 {
 		binary.LittleEndian.PutUint16(data[2*i:], []uint16{2, 4, 5, 10}[i%4])
 	}
-	table := optcheck.Table{Addr: tableAt, Base: codeAt, Width: 2, Count: 1000}
+	table := flow.Table{Addr: tableAt, Base: codeAt, Width: 2, Count: 1000}
 	found := survey(t, table, &memory{addr: tableAt, data: data}, binary.LittleEndian)
 	got := targets(t, found.Landings)
 	if len(got) != 1000 {
@@ -209,12 +210,12 @@ func TestLongTable(t *testing.T) {
 
 func TestOtherIndirectJumps(t *testing.T) {
 	for _, c := range []struct {
-		jump       optcheck.Jump
+		jump       flow.Jump
 		pointers   int
 		unresolved []optcheck.Unresolved
 	}{
-		{optcheck.Jump{Kind: optcheck.JumpPointer}, 1, nil},
-		{optcheck.Jump{Kind: optcheck.JumpUnresolved, What: "why"}, 0, []optcheck.Unresolved{{Addr: codeAt, What: "why"}}},
+		{flow.Jump{Kind: flow.JumpPointer}, 1, nil},
+		{flow.Jump{Kind: flow.JumpUnresolved, What: "why"}, 0, []optcheck.Unresolved{{Addr: codeAt, What: "why"}}},
 	} {
 		a := &tabled{isaNamed(t, "amd64"), binary.LittleEndian, c.jump}
 		p := optcheck.Program{Arch: a, Starts: new(optcheck.Addresses)}

@@ -3,13 +3,13 @@ package amd64
 import (
 	"xol/classify"
 	"xol/decode"
-	"xol/optcheck"
+	"xol/optcheck/flow"
 )
 
 // FormsPointer returns the address that instruction i of f leaves in a register
 // from constants alone: that of lea, or the pointer at a fixed place, as in the
 // global offset table.
-func (ISA) FormsPointer(f *classify.Func, i int, mem optcheck.Memory) (addr uint64, ok bool) {
+func (ISA) FormsPointer(f *classify.Func, i int, mem flow.Memory) (addr uint64, ok bool) {
 	const load64 = 0x8b
 	inst := &f.Insts[i]
 	d := Detail(inst.Detail)

@@ -6,8 +6,10 @@ import (
 	"io"
 	"testing"
 
+	"xol/arch/amd64"
+	"xol/classify"
 	"xol/decode"
-	"xol/optcheck"
+	"xol/optcheck/flow"
 )
 
 // TestIdioms looks at testdata/switch/idioms.s. Its symbols tell where tables
@@ -17,40 +19,40 @@ func TestIdioms(t *testing.T) {
 		whole    = 8
 		relative = 4
 	)
-	table := func(width uint8, bound optcheck.Bound, count int) optcheck.Jump {
+	table := func(width uint8, bound flow.Bound, count int) flow.Jump {
 		signed := width == relative
-		return optcheck.Jump{Kind: optcheck.JumpTable, Table: optcheck.Table{Width: width, Bound: bound, Count: count, Signed: signed}}
+		return flow.Jump{Kind: flow.JumpTable, Table: flow.Table{Width: width, Bound: bound, Count: count, Signed: signed}}
 	}
-	pointer := optcheck.Jump{Kind: optcheck.JumpPointer}
-	unresolved := func(what string) optcheck.Jump { return optcheck.Jump{What: what} }
-	want := map[string]optcheck.Jump{
-		"absolute":    table(whole, optcheck.BoundCompare, 4),
-		"loaded":      table(whole, optcheck.BoundCompare, 4),
-		"go":          table(whole, optcheck.BoundCompare, 4),
-		"pic":         table(relative, optcheck.BoundCompare, 4),
-		"changed":     table(relative, optcheck.BoundMask, 256),
-		"spilled":     table(relative, optcheck.BoundCompare, 4),
-		"unoptimized": table(relative, optcheck.BoundCompare, 4),
-		"hoisted":     table(relative, optcheck.BoundCompare, 4),
-		"kept":        table(relative, optcheck.BoundCompare, 4),
-		"entered":     table(relative, optcheck.BoundCompare, 4),
-		"twice":       table(whole, optcheck.BoundCompare, 4),
-		"unchecked":   table(whole, optcheck.BoundNone, 0),
-		"overwritten": table(whole, optcheck.BoundNone, 0),
-		"narrow":      table(whole, optcheck.BoundNone, 0),
-		"extended":    table(whole, optcheck.BoundCompare, 4),
-		"signed":      table(whole, optcheck.BoundNone, 0),
-		"unsigned":    table(whole, optcheck.BoundCompare, 4),
-		"biased":      table(whole, optcheck.BoundCompare, 4),
-		"masked":      table(whole, optcheck.BoundMask, 4),
-		"twolevel":    table(whole, optcheck.BoundMask, 256),
-		"either":      table(relative, optcheck.BoundCompare, 4),
-		"different":   unresolved("its target is found in a different way from where else execution comes"),
-		"code":        unresolved("its target is computed from the address of code and a number"),
-		"arithmetic":  unresolved("its target is computed by other instructions than those of a switch"),
-		"unknown":     unresolved("its target comes from a table whose address is not known"),
-		"parted":      unresolved("its target is found in a different way from where else execution comes"),
-		"joined":      table(relative, optcheck.BoundMask, 4),
+	pointer := flow.Jump{Kind: flow.JumpPointer}
+	unresolved := func(what string) flow.Jump { return flow.Jump{What: what} }
+	want := map[string]flow.Jump{
+		"absolute":    table(whole, flow.BoundCompare, 4),
+		"loaded":      table(whole, flow.BoundCompare, 4),
+		"go":          table(whole, flow.BoundCompare, 4),
+		"pic":         table(relative, flow.BoundCompare, 4),
+		"changed":     table(relative, flow.BoundMask, 256),
+		"spilled":     table(relative, flow.BoundCompare, 4),
+		"unoptimized": table(relative, flow.BoundCompare, 4),
+		"hoisted":     table(relative, flow.BoundCompare, 4),
+		"kept":        table(relative, flow.BoundCompare, 4),
+		"entered":     table(relative, flow.BoundCompare, 4),
+		"twice":       table(whole, flow.BoundCompare, 4),
+		"unchecked":   table(whole, flow.BoundNone, 0),
+		"overwritten": table(whole, flow.BoundNone, 0),
+		"narrow":      table(whole, flow.BoundNone, 0),
+		"extended":    table(whole, flow.BoundCompare, 4),
+		"signed":      table(whole, flow.BoundNone, 0),
+		"unsigned":    table(whole, flow.BoundCompare, 4),
+		"biased":      table(whole, flow.BoundCompare, 4),
+		"masked":      table(whole, flow.BoundMask, 4),
+		"twolevel":    table(whole, flow.BoundMask, 256),
+		"either":      table(relative, flow.BoundCompare, 4),
+		"different":   unresolved(flow.WhatIndex),
+		"code":        unresolved(flow.WhatIndex),
+		"arithmetic":  unresolved(flow.WhatArithmetic),
+		"unknown":     unresolved(flow.WhatNumber),
+		"parted":      unresolved(flow.WhatNumber),
+		"joined":      table(relative, flow.BoundMask, 4),
 		"pointers":    pointer,
 		"argument":    pointer,
 		"method":      pointer,
@@ -59,10 +61,10 @@ func TestIdioms(t *testing.T) {
 		"chosen":      pointer,
 		"guarded":     pointer,
 		"elements":    pointer,
-		"functions":   table(whole, optcheck.BoundCompare, 4),
+		"functions":   pointer,
 		"operations":  pointer,
 		"narrowed":    unresolved("its target is cut to 16 bits on some processors"),
-		"mixed":       unresolved("its target is computed by other instructions than those of a switch"),
+		"mixed":       unresolved(flow.WhatArithmetic),
 	}
 	file := switchFile(t, "idioms")
 	im, addr := openSwitch(t, file), symbolsOf(t, file)
@@ -73,15 +75,15 @@ func TestIdioms(t *testing.T) {
 			t.Errorf("no row for %s", f.Name)
 			continue
 		}
-		if w.Kind == optcheck.JumpTable {
+		if w.Kind == flow.JumpTable {
 			w.Table.Addr = addr[f.Name+"_table"]
-			w.Table.Check = addr[f.Name+"_check"]
+			w.Table.Check = cmp.Or(addr[f.Name+"_check"], loaded(&f))
 			if w.Table.Width == relative {
 				w.Table.Base = cmp.Or(addr[f.Name+"_base"], w.Table.Addr)
 			}
 		}
 		seen++
-		eachJump(&f, im, func(_ *decode.Inst, j optcheck.Jump) {
+		eachJump(&f, im, func(_ *decode.Inst, j flow.Jump) {
 			if j != w {
 				t.Errorf("%s:\n%+v, not\n%+v", f.Name, j, w)
 			}
@@ -90,6 +92,16 @@ func TestIdioms(t *testing.T) {
 	if seen != len(want) {
 		t.Errorf("%d of %d functions", seen, len(want))
 	}
+}
+
+// loaded returns the address of the instruction that loads a byte.
+func loaded(f *classify.Func) uint64 {
+	for i := range f.Insts {
+		if d := amd64.DetailOf(&f.Insts[i]); d.Map() == amd64.Map0F && d.Opcode() == 0xb6 {
+			return f.Insts[i].Addr
+		}
+	}
+	return 0
 }
 
 func symbolsOf(t *testing.T, file io.ReaderAt) map[string]uint64 {

@@ -5,7 +5,7 @@ import (
 
 	"xol/classify"
 	"xol/decode"
-	"xol/optcheck"
+	"xol/optcheck/flow"
 )
 
 // FuzzIndirectJump makes sure that the answer on any bytes makes sense.
@@ -23,22 +23,22 @@ func FuzzIndirectJump(f *testing.F) {
 
 // checkJump checks what must hold of any answer.
 func checkJump(t *testing.T, f *classify.Func, i int) {
-	j := ISA{}.IndirectJump(f, i, nil)
+	j := ISA{}.IndirectJump(new(flow.Tracer), f, i, nil)
 	table := j.Table
 	switch j.Kind {
-	case optcheck.JumpUnresolved:
-		if j.What == "" || table != (optcheck.Table{}) {
+	case flow.JumpUnresolved:
+		if j.What == "" || table != (flow.Table{}) {
 			t.Errorf("% x: %+v", f.Code, j)
 		}
 		return
-	case optcheck.JumpPointer:
-		if j != (optcheck.Jump{Kind: j.Kind}) {
+	case flow.JumpPointer:
+		if j != (flow.Jump{Kind: j.Kind}) {
 			t.Errorf("% x: %+v", f.Code, j)
 		}
 		return
 	}
 	width := table.Width == 1 || table.Width == 2 || table.Width == 4 || table.Width == 8
-	bounded := table.Bound != optcheck.BoundNone
+	bounded := table.Bound != flow.BoundNone
 	if !width || table.Shift != 0 || bounded != (table.Count > 0) || !bounded && table.Check != 0 || j.What != "" {
 		t.Errorf("% x: %+v", f.Code, j)
 	}

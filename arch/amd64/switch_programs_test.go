@@ -9,7 +9,7 @@ import (
 	"xol/classify"
 	"xol/decode"
 	"xol/image"
-	"xol/optcheck"
+	"xol/optcheck/flow"
 )
 
 // switchFiles are what real compilers and assemblers made; the first of a list
@@ -25,8 +25,8 @@ var switchFiles = [][]string{
 
 // jumpCounts counts the indirect jumps of a file and what is known of them.
 type jumpCounts struct {
-	kinds      [optcheck.JumpPointer + 1]int
-	bounds     [optcheck.BoundMask + 1]int
+	kinds      [flow.JumpPointer + 1]int
+	bounds     [flow.BoundMask + 1]int
 	withTable  int // functions
 	unresolved int // functions with a table and a jump that is not resolved
 	bad        int // tables with an entry that is no instruction of the function
@@ -64,7 +64,7 @@ func countJumps(t *testing.T, path string) {
 		c.add(t, im, &fns[i])
 	}
 	t.Logf("%d unresolved, %d tables, %d pointers; tables bounded by nothing, comparison, mask: %v; %d bad; %d functions with a table, %d of them not resolved",
-		c.kinds[optcheck.JumpUnresolved], c.kinds[optcheck.JumpTable], c.kinds[optcheck.JumpPointer], c.bounds, c.bad, c.withTable, c.unresolved)
+		c.kinds[flow.JumpUnresolved], c.kinds[flow.JumpTable], c.kinds[flow.JumpPointer], c.bounds, c.bad, c.withTable, c.unresolved)
 	if c.bad > 0 {
 		t.Errorf("%d tables", c.bad)
 	}
@@ -75,13 +75,13 @@ func countJumps(t *testing.T, path string) {
 
 func (c *jumpCounts) add(t *testing.T, im *image.Image, f *classify.Func) {
 	tables, unresolved := 0, 0
-	eachJump(f, im, func(inst *decode.Inst, j optcheck.Jump) {
+	eachJump(f, im, func(inst *decode.Inst, j flow.Jump) {
 		c.kinds[j.Kind]++
 		switch j.Kind {
-		case optcheck.JumpUnresolved:
+		case flow.JumpUnresolved:
 			t.Logf("%#x in %s: %s", inst.Addr, f.Name, j.What)
 			unresolved++
-		case optcheck.JumpTable:
+		case flow.JumpTable:
 			tables++
 			c.bounds[j.Table.Bound]++
 			if n, ok := readTable(im, f, &j.Table); !ok {
@@ -101,12 +101,12 @@ func (c *jumpCounts) add(t *testing.T, im *image.Image, f *classify.Func) {
 
 // readTable returns how many entries of a table are addresses of instructions
 // of the function or somewhere else in text. With a comparison all have to be.
-func readTable(im *image.Image, f *classify.Func, t *optcheck.Table) (n int, ok bool) {
+func readTable(im *image.Image, f *classify.Func, t *flow.Table) (n int, ok bool) {
 	for n = 0; t.Count == 0 || n < t.Count; n++ {
 		target, ok := readEntry(im, t, n)
 		own, start := decode.Find(f.Insts, target)
 		if !ok || own >= 0 && !start || own < 0 && !inText(im, target) {
-			return n, t.Bound != optcheck.BoundCompare && n > 0
+			return n, t.Bound != flow.BoundCompare && n > 0
 		}
 	}
 	return n, true
@@ -121,7 +121,7 @@ func inText(im *image.Image, addr uint64) bool {
 	return false
 }
 
-func readEntry(im *image.Image, t *optcheck.Table, n int) (uint64, bool) {
+func readEntry(im *image.Image, t *flow.Table, n int) (uint64, bool) {
 	at := t.Addr + uint64(n)*uint64(t.Width)
 	if t.Width == 8 && t.Base == 0 {
 		return im.Pointer(at)

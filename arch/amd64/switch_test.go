@@ -13,7 +13,7 @@ import (
 	"xol/decode"
 	"xol/image"
 	"xol/internal/refdata"
-	"xol/optcheck"
+	"xol/optcheck/flow"
 )
 
 // switchFile returns a file that testdata/switch/build.sh has made.
@@ -54,10 +54,10 @@ func functionsOf(t testing.TB, im *image.Image) []classify.Func {
 }
 
 // eachJump calls visit for each indirect jump of f with what is known of it.
-func eachJump(f *classify.Func, mem optcheck.Memory, visit func(inst *decode.Inst, j optcheck.Jump)) {
+func eachJump(f *classify.Func, mem flow.Memory, visit func(inst *decode.Inst, j flow.Jump)) {
 	for i := range f.Insts {
 		if f.Insts[i].Flow == decode.FlowJumpIndirect {
-			visit(&f.Insts[i], amd64.ISA{}.IndirectJump(f, i, mem))
+			visit(&f.Insts[i], amd64.ISA{}.IndirectJump(new(flow.Tracer), f, i, mem))
 		}
 	}
 }
@@ -109,7 +109,7 @@ func TestCompiledSwitches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			im := openSwitch(t, switchFile(t, name))
 			for _, f := range functionsOf(t, im) {
-				eachJump(&f, im, func(inst *decode.Inst, j optcheck.Jump) {
+				eachJump(&f, im, func(inst *decode.Inst, j flow.Jump) {
 					if err := checkCompiled(im, &f, j, tables); err != nil {
 						t.Errorf("%s, jump at %#x: %v", f.Name, inst.Addr, err)
 					}
@@ -124,12 +124,12 @@ func TestCompiledSwitches(t *testing.T) {
 	}
 }
 
-func checkCompiled(im *image.Image, f *classify.Func, j optcheck.Jump, tables map[uint64]*compiledTable) error {
+func checkCompiled(im *image.Image, f *classify.Func, j flow.Jump, tables map[uint64]*compiledTable) error {
 	pointer := f.Name == "tail" || f.Name == "tailtable"
 	switch j.Kind {
-	case optcheck.JumpUnresolved:
+	case flow.JumpUnresolved:
 		return fmt.Errorf("unresolved: %s", j.What)
-	case optcheck.JumpPointer:
+	case flow.JumpPointer:
 		if !pointer {
 			return fmt.Errorf("a pointer")
 		}
@@ -140,7 +140,7 @@ func checkCompiled(im *image.Image, f *classify.Func, j optcheck.Jump, tables ma
 	case pointer, c == nil, int(j.Table.Width) != c.width:
 		return fmt.Errorf("there is no such table: %+v", j.Table)
 	case slices.Contains(looseTables, f.Name):
-		if j.Table.Bound == optcheck.BoundCompare || j.Table.Count != 0 && j.Table.Count < len(c.targets) {
+		if j.Table.Bound == flow.BoundCompare || j.Table.Count != 0 && j.Table.Count < len(c.targets) {
 			return fmt.Errorf("at most %d entries, not %d", j.Table.Count, len(c.targets))
 		}
 	case j.Table.Count != len(c.targets):
@@ -162,7 +162,7 @@ func BenchmarkIndirectJump(b *testing.B) {
 	for name := range compiledTables(b) {
 		fns = append(fns, functionsOf(b, openSwitch(b, switchFile(b, name)))...)
 	}
-	count := func(*decode.Inst, optcheck.Jump) { jumps++ }
+	count := func(*decode.Inst, flow.Jump) { jumps++ }
 	b.ReportAllocs()
 	for b.Loop() {
 		for i := range fns {

@@ -1,7 +1,6 @@
 package arm64
 
 import (
-	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strconv"
@@ -119,23 +118,5 @@ func TestEffectsReal(t *testing.T) {
 	}
 	if results < 500 || flags < 20 {
 		t.Errorf("only %d results and %d comparisons judged", results, flags)
-	}
-}
-
-// TestMayChange checks that the quick test leaves out nothing.
-func TestMayChange(t *testing.T) {
-	text := realText(t)
-	r := rand.New(rand.NewPCG(6, 1))
-	for range 200_000 {
-		text = append(text, bytesOf(r.Uint32())...)
-	}
-	insts := decode.Sweep(ISA{}, nil, text, moveFrom)
-	for i := range insts {
-		set := changedBy(&insts[i])
-		for r := range uint32(32) {
-			if set>>r&1 != 0 && !mayChange(&insts[i], r) {
-				t.Fatalf("%08x changes x%d", WordOf(&insts[i]), r)
-			}
-		}
 	}
 }

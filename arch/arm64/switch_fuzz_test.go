@@ -7,7 +7,7 @@ import (
 
 	"xol/classify"
 	"xol/decode"
-	"xol/optcheck"
+	"xol/optcheck/flow"
 )
 
 // flatMemory is data at one address.
@@ -35,19 +35,19 @@ func sweepFunction(code []byte, addr uint64) *classify.Func {
 }
 
 // checkJump checks what holds of every answer.
-func checkJump(t *testing.T, f *classify.Func, i int, jump optcheck.Jump) {
+func checkJump(t *testing.T, f *classify.Func, i int, jump flow.Jump) {
 	t.Helper()
 	table := &jump.Table
-	if (jump.Kind == optcheck.JumpUnresolved) != (jump.What != "") {
+	if (jump.Kind == flow.JumpUnresolved) != (jump.What != "") {
 		t.Fatalf("%v, but %q", jump.Kind, jump.What)
 	}
-	if jump.Kind != optcheck.JumpTable {
-		if *table != (optcheck.Table{}) {
+	if jump.Kind != flow.JumpTable {
+		if *table != (flow.Table{}) {
 			t.Fatalf("%v with a table: %+v", jump.Kind, *table)
 		}
 		return
 	}
-	bounded := table.Bound != optcheck.BoundNone
+	bounded := table.Bound != flow.BoundNone
 	_, start := decode.Find(f.Insts, table.Check)
 	if bounded != (table.Count != 0) || bounded != (table.Check != 0 || start && f.Addr == 0) || bounded && !start {
 		t.Fatalf("instruction %d: %+v", i, *table)
@@ -74,12 +74,12 @@ func FuzzIndirectJump(f *testing.F) {
 		fn := sweepFunction(code[:min(len(code), 1<<12)], addr)
 		memory := flatMemory{dataAt, data}
 		for i := -1; i <= len(fn.Insts); i++ {
-			jump := ISA{}.IndirectJump(fn, i, memory)
+			jump := ISA{}.IndirectJump(new(flow.Tracer), fn, i, memory)
 			checkJump(t, fn, i, jump)
-			if i >= 0 && i < len(fn.Insts) && fn.Insts[i].Flow == decode.FlowJumpIndirect && jump.What == whatNoJump {
+			if i >= 0 && i < len(fn.Insts) && fn.Insts[i].Flow == decode.FlowJumpIndirect && jump.What == flow.WhatNoJump {
 				t.Fatalf("%08x is an indirect jump", WordOf(&fn.Insts[i]))
 			}
-			checkJump(t, fn, i, ISA{}.IndirectJump(fn, i, nil))
+			checkJump(t, fn, i, ISA{}.IndirectJump(new(flow.Tracer), fn, i, nil))
 		}
 	})
 }
@@ -99,7 +99,7 @@ func TestMangledFunctions(t *testing.T) {
 			fn := sweepFunction(code[:len(code)-r.IntN(4)], f.Addr)
 			for i := range fn.Insts {
 				if fn.Insts[i].Flow == decode.FlowJumpIndirect {
-					checkJump(t, fn, i, ISA{}.IndirectJump(fn, i, im))
+					checkJump(t, fn, i, ISA{}.IndirectJump(new(flow.Tracer), fn, i, im))
 					jumps++
 				}
 			}
@@ -110,9 +110,8 @@ func TestMangledFunctions(t *testing.T) {
 	}
 }
 
-// TestLongFunctions checks that the answer on a jump is the same in a function
-// that is longer than what is looked at, but for the bound, which a branch from
-// afar might miss.
+// TestLongFunctions checks that the answer on a jump is the same in a long
+// function.
 func TestLongFunctions(t *testing.T) {
 	im := openCompiled(t, "cases.elf")
 	var code []byte
@@ -121,21 +120,18 @@ func TestLongFunctions(t *testing.T) {
 			code = f.Code
 		}
 	})
-	for _, c := range []struct {
-		nops  int // on each side
-		bound optcheck.Bound
-	}{{100, optcheck.BoundCompare}, {maxWindow, optcheck.BoundNone}} {
+	for _, count := range []int{100, 20_000} { // on each side
 		var long []byte
-		for range c.nops {
+		for range count {
 			long = put(long, 0xd503201f)
 		}
 		nops := long
 		long = append(append(long[:len(long):len(long)], code...), nops...)
 		f := sweepFunction(long, 0x40_0000)
-		jump := ISA{}.IndirectJump(f, indirectJump(f), nil)
+		jump := ISA{}.IndirectJump(new(flow.Tracer), f, indirectJump(f), nil)
 		checkJump(t, f, indirectJump(f), jump)
-		if jump.Kind != optcheck.JumpTable || jump.Table.Bound != c.bound {
-			t.Errorf("between %d nops: %+v", c.nops, jump)
+		if jump.Kind != flow.JumpTable || jump.Table.Bound != flow.BoundCompare {
+			t.Errorf("between %d nops: %+v", count, jump)
 		}
 	}
 }
@@ -163,7 +159,7 @@ func BenchmarkIndirectJump(b *testing.B) {
 				for _, f := range c.functions {
 					for i := range f.Insts {
 						if f.Insts[i].Flow == decode.FlowJumpIndirect {
-							ISA{}.IndirectJump(f, i, nil)
+							ISA{}.IndirectJump(new(flow.Tracer), f, i, nil)
 							n++
 						}
 					}

@@ -9,6 +9,7 @@ import (
 	"xol/decode"
 	"xol/image"
 	"xol/optcheck"
+	"xol/optcheck/flow"
 )
 
 // programsVariable names a list of arm64 ELF files, with the separator of
@@ -63,12 +64,12 @@ func TestPrograms(t *testing.T) {
 func countJumps(t *testing.T, im *image.Image) {
 	p := optcheck.Program{Arch: ISA{}, Memory: im, Starts: textOnly(im)}
 	var jumps, tables, pointers, unresolved, withTable, withBoth int
-	bounds := map[optcheck.Bound]int{}
+	bounds := map[flow.Bound]int{}
 	eachFunction(t, im, func(f *classify.Func) {
 		for i := range f.Insts {
 			if f.Insts[i].Flow == decode.FlowJumpIndirect {
 				jumps++
-				if j := (ISA{}).IndirectJump(f, i, im); j.Kind == optcheck.JumpTable {
+				if j := (ISA{}).IndirectJump(new(flow.Tracer), f, i, im); j.Kind == flow.JumpTable {
 					bounds[j.Table.Bound]++
 				}
 			}
@@ -87,7 +88,7 @@ func countJumps(t *testing.T, im *image.Image) {
 		}
 	})
 	t.Logf("%d indirect jumps: %d tables (%d bounded by comparison, %d by mask), %d pointers, %d unresolved", jumps,
-		tables, bounds[optcheck.BoundCompare], bounds[optcheck.BoundMask], pointers, unresolved)
+		tables, bounds[flow.BoundCompare], bounds[flow.BoundMask], pointers, unresolved)
 	t.Logf("%d functions with a table or an unresolved jump, %d of them with an unresolved one", withTable, withBoth)
 	if withBoth*50 > withTable {
 		t.Errorf("more than 2 %% of the functions have an unresolved jump")

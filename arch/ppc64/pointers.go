@@ -3,7 +3,7 @@ package ppc64
 import (
 	"xol/classify"
 	"xol/decode"
-	"xol/optcheck"
+	"xol/optcheck/flow"
 )
 
 // FormsPointer returns the address that instruction i of f leaves in a register
@@ -11,7 +11,7 @@ import (
 // pla, or the pointer at a fixed place, as in the TOC. What addis leaves is only
 // a part of one. In ELFv1 it may be the address of a function's descriptor. mem
 // may be a TOCMemory.
-func (a ISA) FormsPointer(f *classify.Func, i int, mem optcheck.Memory) (addr uint64, ok bool) {
+func (a ISA) FormsPointer(f *classify.Func, i int, mem flow.Memory) (addr uint64, ok bool) {
 	inst := &f.Insts[i]
 	if inst.Flow != decode.FlowNone || inst.Has(decode.Invalid) || len(f.Insts) > maxTraced {
 		return 0, false

@@ -3,7 +3,7 @@ package ppc64
 import (
 	"xol/classify"
 	"xol/decode"
-	"xol/optcheck"
+	"xol/optcheck/flow"
 )
 
 // What an unresolved jump's target is computed from.
@@ -20,7 +20,7 @@ const (
 // register back to where its value comes from. mem may be nil, and may be a
 // TOCMemory. Tables without a comparison that is sure to come before the jump
 // have no bound.
-func (a ISA) IndirectJump(f *classify.Func, i int, mem optcheck.Memory) optcheck.Jump {
+func (a ISA) IndirectJump(_ *flow.Tracer, f *classify.Func, i int, mem flow.Memory) flow.Jump {
 	if i < 0 || i >= len(f.Insts) {
 		return unresolved(notIndirect)
 	}
@@ -43,18 +43,18 @@ func (a ISA) IndirectJump(f *classify.Func, i int, mem optcheck.Memory) optcheck
 	return t.jump(i, t.resolve(t.register(from, i)))
 }
 
-func unresolved(what string) optcheck.Jump {
-	return optcheck.Jump{Kind: optcheck.JumpUnresolved, What: what}
+func unresolved(what string) flow.Jump {
+	return flow.Jump{Kind: flow.JumpUnresolved, What: what}
 }
 
 // jump returns the jump that instruction i makes to v.
-func (t *tracer) jump(i int, v value) optcheck.Jump {
+func (t *tracer) jump(i int, v value) flow.Jump {
 	switch v.kind {
 	case valueWhole:
-		return optcheck.Jump{Kind: optcheck.JumpPointer}
+		return flow.Jump{Kind: flow.JumpPointer}
 	case valueConst:
 		if v.cell || v.number-t.f.Addr >= uint64(len(t.f.Code)) {
-			return optcheck.Jump{Kind: optcheck.JumpPointer} // the start of another function
+			return flow.Jump{Kind: flow.JumpPointer} // the start of another function
 		}
 		return unresolved(fromConstant)
 	case valueEntry:
@@ -62,7 +62,7 @@ func (t *tracer) jump(i int, v value) optcheck.Jump {
 			return unresolved(fromEntryAlone)
 		}
 		if t.mem != nil && !t.ownLabel(v.number) {
-			return optcheck.Jump{Kind: optcheck.JumpPointer} // one of several functions
+			return flow.Jump{Kind: flow.JumpPointer} // one of several functions
 		}
 	case valueTarget:
 		if v.last != 0 && !t.oneTable(v) {
@@ -71,7 +71,7 @@ func (t *tracer) jump(i int, v value) optcheck.Jump {
 	default:
 		return unresolved(fromArithmetic)
 	}
-	return optcheck.Jump{Kind: optcheck.JumpTable, Table: t.table(i, v)}
+	return flow.Jump{Kind: flow.JumpTable, Table: t.table(i, v)}
 }
 
 // ownLabel reports whether the pointer at addr leads into the function.
@@ -118,15 +118,15 @@ func (t *tracer) leadInside(v value, start, end uint64) bool {
 // comparison, which then is one of another switch and says too little. It is
 // not trusted where the table may go on. Nor is any comparison where a branch
 // from far away might come in behind it.
-func (t *tracer) table(i int, v value) optcheck.Table {
-	table := optcheck.Table{Addr: v.number, Base: v.base, Width: v.width, Shift: v.shift, Signed: v.signed}
+func (t *tracer) table(i int, v value) flow.Table {
+	table := flow.Table{Addr: v.number, Base: v.base, Width: v.width, Shift: v.shift, Signed: v.signed}
 	if v.scale == unscaled || t.partial() {
 		return table
 	}
 	bounded := table
 	t.bound(&bounded, i, v.index)
 	end := v.number + uint64(bounded.Count)*uint64(v.width)
-	if bounded.Bound == optcheck.BoundCompare && len(t.indirect) > 1 && t.leadInside(v, end, end+uint64(v.width)) {
+	if bounded.Bound == flow.BoundCompare && len(t.indirect) > 1 && t.leadInside(v, end, end+uint64(v.width)) {
 		return table
 	}
 	return bounded

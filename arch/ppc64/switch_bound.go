@@ -2,7 +2,7 @@ package ppc64
 
 import (
 	"xol/decode"
-	"xol/optcheck"
+	"xol/optcheck/flow"
 )
 
 // maxCount is more than any compiler's table has.
@@ -149,9 +149,9 @@ func (a *origins) limit(b *origins, n uint64) (uint64, bool) {
 
 // bound fills in how many entries the table has that instruction i uses with
 // the index x: by a mask, or by comparisons on every way to i.
-func (t *tracer) bound(table *optcheck.Table, i int, x selector) {
+func (t *tracer) bound(table *flow.Table, i int, x selector) {
 	if x.check != 0 && x.bits <= maxMask {
-		table.Bound, table.Count, table.Check = optcheck.BoundMask, 1<<x.bits, x.check
+		table.Bound, table.Count, table.Check = flow.BoundMask, 1<<x.bits, x.check
 	}
 	if x.reg == noRegister {
 		return
@@ -163,7 +163,7 @@ func (t *tracer) bound(table *optcheck.Table, i int, x selector) {
 	a := t.originsAt(x.reg, x.bits, int(x.user))
 	n, check, found := t.limited(&a, last, taken, 0)
 	if found && n < maxCount && (table.Count == 0 || int(n) < table.Count) {
-		table.Bound, table.Count, table.Check = optcheck.BoundCompare, int(n)+1, check
+		table.Bound, table.Count, table.Check = flow.BoundCompare, int(n)+1, check
 	}
 }
 

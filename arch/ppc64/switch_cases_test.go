@@ -5,19 +5,19 @@ import (
 
 	"xol/classify"
 	"xol/decode"
-	"xol/optcheck"
+	"xol/optcheck/flow"
 )
 
 const (
-	noBound = optcheck.BoundNone
-	compare = optcheck.BoundCompare
-	mask    = optcheck.BoundMask
+	noBound = flow.BoundNone
+	compare = flow.BoundCompare
+	mask    = flow.BoundMask
 )
 
 // tableCases are the functions of testdata/switch/cases.s that jump by a table.
 var tableCases = []struct {
 	name  string
-	bound optcheck.Bound
+	bound flow.Bound
 	count int
 }{
 	{"compare", compare, 4},
@@ -93,13 +93,13 @@ func lastIndirect(f *classify.Func) int {
 }
 
 // lastJump returns what IndirectJump says of the last indirect jump of a case.
-func (x *fixture) lastJump(t *testing.T, name string) optcheck.Jump {
+func (x *fixture) lastJump(t *testing.T, name string) flow.Jump {
 	t.Helper()
 	f := x.functions[name]
 	if f == nil {
 		t.Fatal("there is no such function")
 	}
-	return x.isa().IndirectJump(f, lastIndirect(f), x)
+	return x.isa().IndirectJump(new(flow.Tracer), f, lastIndirect(f), x)
 }
 
 func TestIndirectJump(t *testing.T) {
@@ -108,7 +108,7 @@ func TestIndirectJump(t *testing.T) {
 		for _, c := range tableCases {
 			t.Run(order+"/"+c.name, func(t *testing.T) {
 				addr := symbols[c.name+".table"]
-				want := optcheck.Jump{Kind: optcheck.JumpTable, Table: optcheck.Table{
+				want := flow.Jump{Kind: flow.JumpTable, Table: flow.Table{
 					Addr: addr, Base: addr, Count: c.count, Check: symbols[c.name+".check"], Width: 4, Signed: true, Bound: c.bound,
 				}}
 				if got := x.lastJump(t, c.name); got != want {
@@ -118,7 +118,7 @@ func TestIndirectJump(t *testing.T) {
 		}
 		for _, c := range otherCases {
 			t.Run(order+"/"+c.name, func(t *testing.T) {
-				want := optcheck.Jump{Kind: optcheck.JumpPointer}
+				want := flow.Jump{Kind: flow.JumpPointer}
 				if c.what != "" {
 					want = unresolved(c.what)
 				}
@@ -134,19 +134,19 @@ func TestIndirectJump(t *testing.T) {
 func TestIndirectJumpWithoutMemory(t *testing.T) {
 	const moved = 0x10000000 // what is no address there is small
 	x, symbols := newFixture(t, "cases-le")
-	at := func(name string) optcheck.Jump {
+	at := func(name string) flow.Jump {
 		f := *x.functions[name]
 		f.Addr += moved
 		f.Insts = decode.Sweep(x.isa(), nil, f.Code, f.Addr)
-		return x.isa().IndirectJump(&f, lastIndirect(&f), nil)
+		return x.isa().IndirectJump(new(flow.Tracer), &f, lastIndirect(&f), nil)
 	}
-	if got := at("compare"); got.Kind != optcheck.JumpTable || got.Table.Addr != symbols["compare.table"]+moved {
+	if got := at("compare"); got.Kind != flow.JumpTable || got.Table.Addr != symbols["compare.table"]+moved {
 		t.Errorf("compare: %+v", got)
 	}
 	if got := at("shared"); got != unresolved(fromTables) {
 		t.Errorf("shared: %+v", got)
 	}
-	if got := at("descriptor"); got.Kind != optcheck.JumpPointer {
+	if got := at("descriptor"); got.Kind != flow.JumpPointer {
 		t.Errorf("descriptor: %+v", got)
 	}
 }
@@ -155,7 +155,7 @@ func TestIndirectJumpOfOthers(t *testing.T) {
 	x, _ := newFixture(t, "cases-le")
 	f := x.functions["compare"]
 	for _, i := range []int{-1, 0, 3, len(f.Insts)} {
-		if got := x.isa().IndirectJump(f, i, x); got != unresolved(notIndirect) {
+		if got := x.isa().IndirectJump(new(flow.Tracer), f, i, x); got != unresolved(notIndirect) {
 			t.Errorf("instruction %d: %+v", i, got)
 		}
 	}
@@ -169,15 +169,15 @@ func TestTOC(t *testing.T) {
 		}
 		f := x.functions["from_zero"]
 		i := lastIndirect(f)
-		table := x.isa().IndirectJump(f, i, x)
-		if table.Kind != optcheck.JumpTable {
+		table := x.isa().IndirectJump(new(flow.Tracer), f, i, x)
+		if table.Kind != flow.JumpTable {
 			t.Fatalf("%s: %+v", x.name, table)
 		}
 		want := table
 		if x.name == "be-gcc-O2" { // without a TOC, an address in it is not known
 			want = unresolved(fromArithmetic)
 		}
-		if got := x.isa().IndirectJump(f, i, struct{ optcheck.Memory }{x}); got != want {
+		if got := x.isa().IndirectJump(new(flow.Tracer), f, i, struct{ flow.Memory }{x}); got != want {
 			t.Errorf("%s: %+v without TOC, want %+v", x.name, got, want)
 		}
 	}

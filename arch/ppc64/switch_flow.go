@@ -6,7 +6,7 @@ import (
 
 	"xol/classify"
 	"xol/decode"
-	"xol/optcheck"
+	"xol/optcheck/flow"
 )
 
 // Limits of one search.
@@ -25,7 +25,7 @@ const (
 // tables and not for where their indices come from.
 type tracer struct {
 	f     *classify.Func
-	mem   optcheck.Memory
+	mem   flow.Memory
 	order binary.ByteOrder
 	steps int // left
 	depth int

@@ -7,7 +7,7 @@ import (
 
 	"xol/classify"
 	"xol/decode"
-	"xol/optcheck"
+	"xol/optcheck/flow"
 )
 
 // endlessMemory has data everywhere: at each address, the address.
@@ -45,31 +45,31 @@ func FuzzIndirectJump(f *testing.F) {
 		isa := ISA{LittleEndian: littleEndian}
 		const at = 0x10000000
 		fn := &classify.Func{Addr: at, Code: code, Insts: decode.Sweep(isa, nil, code, at)}
-		var mem optcheck.Memory
+		var mem flow.Memory
 		if remember {
 			mem = endlessMemory{isa.ByteOrder()}
 		}
 		for i := range fn.Insts {
 			if fn.Insts[i].Flow == decode.FlowJumpIndirect {
-				checkJump(t, isa.IndirectJump(fn, i, mem))
+				checkJump(t, isa.IndirectJump(new(flow.Tracer), fn, i, mem))
 			}
 		}
 	})
 }
 
-func checkJump(t *testing.T, j optcheck.Jump) {
+func checkJump(t *testing.T, j flow.Jump) {
 	t.Helper()
 	table := &j.Table
 	switch j.Kind {
-	case optcheck.JumpUnresolved:
+	case flow.JumpUnresolved:
 		if j.What == "" {
 			t.Error("unresolved without a reason")
 		}
-	case optcheck.JumpTable:
+	case flow.JumpTable:
 		if table.Width != 4 && table.Width != 8 || table.Shift > 63 {
 			t.Errorf("entries of %d bytes, shifted by %d", table.Width, table.Shift)
 		}
-		if bounded := table.Bound != optcheck.BoundNone; bounded != (table.Count > 0) || bounded != (table.Check != 0) || table.Count > maxCount {
+		if bounded := table.Bound != flow.BoundNone; bounded != (table.Count > 0) || bounded != (table.Check != 0) || table.Count > maxCount {
 			t.Errorf("%d entries, checked at %#x, bound %d", table.Count, table.Check, table.Bound)
 		}
 	}
@@ -90,7 +90,7 @@ func BenchmarkIndirectJump(b *testing.B) {
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
 		k := n % len(at)
-		x.isa().IndirectJump(functions[k], at[k], x)
+		x.isa().IndirectJump(new(flow.Tracer), functions[k], at[k], x)
 	}
 }
 
@@ -114,6 +114,6 @@ func BenchmarkLargeFunction(b *testing.B) {
 	i := lastIndirect(&f)
 	b.ReportAllocs()
 	for b.Loop() {
-		x.isa().IndirectJump(&f, i, x)
+		x.isa().IndirectJump(new(flow.Tracer), &f, i, x)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"xol/decode"
 	"xol/image"
 	"xol/optcheck"
+	"xol/optcheck/flow"
 )
 
 // programsVariable names a list of ppc64 ELF files of either byte order, with
@@ -39,8 +40,8 @@ func (p *program) text() *optcheck.Addresses {
 
 // tally counts the indirect jumps of a program.
 type tally struct {
-	kinds           map[optcheck.JumpKind]int
-	bounds          map[optcheck.Bound]int
+	kinds           map[flow.JumpKind]int
+	bounds          map[flow.Bound]int
 	tables, unknown int // functions with a table or an unresolved jump; with an unresolved one
 }
 
@@ -70,12 +71,12 @@ func TestPrograms(t *testing.T) {
 }
 
 func (p *program) count(t *testing.T) tally {
-	n := tally{kinds: make(map[optcheck.JumpKind]int), bounds: make(map[optcheck.Bound]int)}
+	n := tally{kinds: make(map[flow.JumpKind]int), bounds: make(map[flow.Bound]int)}
 	survey := optcheck.Program{Arch: p.isa(), Memory: p, Starts: p.text()}
 	p.each(t, func(f *classify.Func) {
 		for _, j := range p.jumps(f) {
 			n.kinds[j.Kind]++
-			if j.Kind == optcheck.JumpTable {
+			if j.Kind == flow.JumpTable {
 				n.bounds[j.Table.Bound]++
 				p.checkEntries(t, f, &j.Table)
 			}
@@ -96,9 +97,9 @@ func (p *program) count(t *testing.T) tally {
 // checkEntries checks that entries which lead into f lead to instructions, and
 // that what stands behind a table in the text, which a comparison bounds, does
 // not.
-func (p *program) checkEntries(t *testing.T, f *classify.Func, table *optcheck.Table) {
+func (p *program) checkEntries(t *testing.T, f *classify.Func, table *flow.Table) {
 	entries := 1
-	if table.Bound == optcheck.BoundCompare {
+	if table.Bound == flow.BoundCompare {
 		entries = table.Count
 	}
 	targets, err := p.targets(table, entries)
@@ -110,7 +111,7 @@ func (p *program) checkEntries(t *testing.T, f *classify.Func, table *optcheck.T
 			t.Errorf("%s: entry %d of table %+v is %#x", f.Name, n, *table, target)
 		}
 	}
-	if table.Bound != optcheck.BoundCompare || table.Addr-f.Addr >= uint64(len(f.Code)) {
+	if table.Bound != flow.BoundCompare || table.Addr-f.Addr >= uint64(len(f.Code)) {
 		return
 	}
 	if targets, err := p.targets(table, entries+1); err == nil && startsInstruction(f, targets[entries]) {

@@ -17,7 +17,7 @@ import (
 	"xol/decode"
 	"xol/image"
 	"xol/internal/refdata"
-	"xol/optcheck"
+	"xol/optcheck/flow"
 )
 
 // program is an ELF file, a TOCMemory.
@@ -50,7 +50,7 @@ func (p *program) function(tb testing.TB, name string, addr, size uint64) *class
 }
 
 // targets reads the first n entries of a table.
-func (p *program) targets(t *optcheck.Table, n int) (targets []uint64, err error) {
+func (p *program) targets(t *flow.Table, n int) (targets []uint64, err error) {
 	for i := range n {
 		at := t.Addr + uint64(i)*uint64(t.Width)
 		if t.Width == 8 && t.Base == 0 {
@@ -161,10 +161,10 @@ func unzipped(tb testing.TB, path string) []byte {
 }
 
 // jumps returns what IndirectJump says of each indirect jump of f.
-func (p *program) jumps(f *classify.Func) (jumps []optcheck.Jump) {
+func (p *program) jumps(f *classify.Func) (jumps []flow.Jump) {
 	for i := range f.Insts {
 		if f.Insts[i].Flow == decode.FlowJumpIndirect {
-			jumps = append(jumps, p.isa().IndirectJump(f, i, p))
+			jumps = append(jumps, p.isa().IndirectJump(new(flow.Tracer), f, i, p))
 		}
 	}
 	return jumps
@@ -175,10 +175,10 @@ func (x *fixture) check(t *testing.T, f *classify.Func) {
 	t.Helper()
 	found := make([]bool, len(x.tables[f.Name]))
 	for _, j := range x.jumps(f) {
-		if j.Kind == optcheck.JumpUnresolved {
+		if j.Kind == flow.JumpUnresolved {
 			t.Errorf("%s: unresolved: %s", f.Name, j.What)
 		}
-		if j.Kind != optcheck.JumpTable {
+		if j.Kind != flow.JumpTable {
 			continue
 		}
 		i := slices.IndexFunc(x.tables[f.Name], func(e expectedTable) bool { return e.addr == j.Table.Addr && e.base == j.Table.Base })
@@ -204,24 +204,24 @@ func (x *fixture) check(t *testing.T, f *classify.Func) {
 // unbounded are the functions whose tables need no comparison.
 var unbounded = map[string]bool{"labels": true, "distances": true, "never_else": true, "machine": true}
 
-func (x *fixture) checkBound(t *testing.T, f *classify.Func, table *optcheck.Table, entries int) {
+func (x *fixture) checkBound(t *testing.T, f *classify.Func, table *flow.Table, entries int) {
 	t.Helper()
 	switch table.Bound {
-	case optcheck.BoundNone:
+	case flow.BoundNone:
 		followed := len(x.tables[f.Name]) > 1 && table.Addr-f.Addr >= uint64(len(f.Code)) // by another table
 		if !unbounded[f.Name] && !followed {
 			t.Errorf("%s: no bound", f.Name)
 		}
-	case optcheck.BoundCompare:
+	case flow.BoundCompare:
 		if table.Count != entries {
 			t.Errorf("%s: %d entries, want %d", f.Name, table.Count, entries)
 		}
-	case optcheck.BoundMask:
+	case flow.BoundMask:
 		if table.Count < entries {
 			t.Errorf("%s: at most %d entries, want %d", f.Name, table.Count, entries)
 		}
 	}
-	if i, start := decode.Find(f.Insts, table.Check); table.Bound != optcheck.BoundNone && (!start || f.Insts[i].Flow != decode.FlowNone) {
+	if i, start := decode.Find(f.Insts, table.Check); table.Bound != flow.BoundNone && (!start || f.Insts[i].Flow != decode.FlowNone) {
 		t.Errorf("%s: check at %#x", f.Name, table.Check)
 	}
 }

@@ -278,7 +278,7 @@ func usesTOC(inst decode.Inst) bool {
 	return !ok
 }
 
-// TOCMemory is implemented by an optcheck.Memory that knows the TOC pointer,
+// TOCMemory is implemented by an flow.Memory that knows the TOC pointer,
 // the value of r2, of functions that do not set it themselves: those of ELFv1,
 // and those of ELFv2 with a local entry point only.
 type TOCMemory interface {

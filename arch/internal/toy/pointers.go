@@ -2,8 +2,8 @@ package toy
 
 import (
 	"xol/classify"
-	"xol/optcheck"
+	"xol/optcheck/flow"
 )
 
 // FormsPointer finds none.
-func (ISA) FormsPointer(*classify.Func, int, optcheck.Memory) (addr uint64, ok bool) { return 0, false }
+func (ISA) FormsPointer(*classify.Func, int, flow.Memory) (addr uint64, ok bool) { return 0, false }

@@ -117,6 +117,7 @@ type transfer struct {
 	base      uint32
 	writeback bool
 	offset    int64  // from base
+	moved     int64  // by how much writeback changes base
 	index     uint32 // noRegister where there is none
 	option    uint32 // how the index is extended
 	shift     uint32 // and shifted
@@ -144,9 +145,9 @@ func transferOf(inst *decode.Inst) (a transfer, ok bool) {
 	case shapeUnsignedOffset:
 		a.offset = int64(w >> 10 & 0xfff * scale)
 	case shapeSignedOffset:
-		a.writeback = w>>10&1 != 0
+		a.writeback, a.moved = w>>10&1 != 0, int64(int32(w<<11)>>23)
 		if w>>10&3 != 1 { // not post-indexed
-			a.offset = int64(int32(w<<11) >> 23)
+			a.offset = a.moved
 		}
 	case shapeRegisterOffset:
 		a.index, a.option = fieldRm(inst), w>>13&7
@@ -171,9 +172,9 @@ func (a *transfer) pair(inst *decode.Inst) {
 	case a.store && opc == 1: // stgp
 		a.width, a.registers = 16, [2]uint32{noRegister, noRegister}
 	}
-	a.writeback = mode&1 != 0
+	a.writeback, a.moved = mode&1 != 0, int64(int32(w<<10)>>25)*int64(a.width)
 	if mode != 1 {
-		a.offset = int64(int32(w<<10)>>25) * int64(a.width)
+		a.offset = a.moved
 	}
 }
 
@@ -239,15 +240,6 @@ func changedBy(inst *decode.Inst) uint32 {
 		return resultsOf(inst) &^ changesZero(w)
 	}
 	return resultsOf(inst)
-}
-
-// mayChange reports whether the general register r is among those that inst
-// names as operands, or might mean without. It is a quick test before
-// changedBy.
-func mayChange(inst *decode.Inst, r uint32) bool {
-	w := WordOf(inst)
-	return w&31 == r || w>>5&31 == r || w>>10&31 == r || OpOf(inst) != OpOther ||
-		inst.Has(decode.Invalid) || isLoadStore(w) && shapeOf(w) == shapeOther // pairs of registers
 }
 
 // changesZero returns the bit of register 31 where that, as the result, is not

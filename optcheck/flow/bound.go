@@ -1,0 +1,447 @@
+package flow
+
+const (
+	maxMask       = 1 << 12 // more than the mask of any index
+	maxOrigins    = 12      // more than compilers need between a comparison and an index
+	maxBoundSteps = 1 << 16 // instructions looked at for one bound
+	maxMeets      = 4       // times that ways meet between a comparison and a jump
+)
+
+// origin is a number that an index was made from: the index is its bits in mask
+// plus add.
+type origin struct {
+	// Instruction at sets the location, or, where at is negative, the location
+	// holds the number before instruction ^at, where ways meet.
+	at int32
+	location
+	mask  uint64
+	add   uint64
+	check uint64 // address of the instruction that masks it
+}
+
+// origins are what an index was made from, the index itself first.
+type origins struct {
+	list [maxOrigins]origin
+	n    int
+}
+
+// originsOf goes back from before instruction j over what x was made from:
+// copies, extensions, masks and additions of constants.
+func (t *Tracer) originsOf(x origin, j int) (a origins) {
+	if p, _, ok := t.before(j); ok {
+		return t.originsAfter(x, p)
+	}
+	x.at = ^int32(j)
+	a.list[0], a.n = x, 1
+	return a
+}
+
+// originsAfter is originsOf from after instruction p.
+func (t *Tracer) originsAfter(x origin, p int) (a origins) {
+	for a.n < len(a.list) {
+		at, found := p, t.alters(p, &x.location)
+		if !found {
+			at, found = t.definition(&x.location, p)
+		}
+		x.at = int32(at)
+		if !found {
+			x.at = ^x.at
+		}
+		a.list[a.n] = x
+		a.n++
+		if !found || !t.source(&x, at) {
+			break
+		}
+		before, _, ok := t.before(at)
+		if !ok && a.n < len(a.list) {
+			x.at = ^int32(at)
+			a.list[a.n] = x
+			a.n++
+			break
+		}
+		p = before
+	}
+	return a
+}
+
+// originOf returns the origin that register r is, with the bits in mask.
+func originOf(r Reg, mask, check uint64) origin {
+	return origin{location: location{reg: r}, mask: mask, check: check}
+}
+
+// source makes x what instruction p, which sets it, takes it from.
+func (t *Tracer) source(x *origin, p int) bool {
+	if x.reg == NoReg {
+		r, ok := t.stored(p, &x.location)
+		x.narrow(unmasked>>(64-8*x.width), 0)
+		x.location = location{reg: r}
+		return ok && r != NoReg
+	}
+	e := t.isa.Result(&t.insts[p], x.reg)
+	return t.comesFrom(x, &e, t.insts[p].Addr)
+}
+
+// comesFrom makes x, which is e, what e is made from.
+func (t *Tracer) comesFrom(x *origin, e *Expr, check uint64) bool {
+	if e.Part > 0 && x.mask&^(unmasked>>(64-e.Part)) != 0 {
+		return false
+	}
+	switch e.Op {
+	case OpAdd:
+		if e.B != NoReg || e.A == NoReg || e.K != 0 && x.mask != unmasked {
+			return false
+		}
+		x.add += e.K
+		x.location = location{reg: e.A}
+		return true
+	case OpField:
+		if e.From != 0 || e.Shift != 0 || e.Signed && e.Bits < 32 {
+			return false
+		}
+		x.narrow(unmasked>>(64-e.Bits), check)
+		x.location = location{reg: e.A}
+		return true
+	case OpMask:
+		x.narrow(e.K, check)
+		x.location = location{reg: e.A}
+		return true
+	case OpLoad:
+		if e.Signed && e.Width < 4 {
+			return false
+		}
+		x.narrow(unmasked>>(64-8*e.Width), check)
+		x.location = location{reg: NoReg, base: e.A, index: e.B, shift: e.Shift, width: e.Width, shared: true, disp: e.K}
+		return true
+	}
+	return false
+}
+
+// narrow leaves only the bits in mask. An index is taken to have 32 bits.
+func (x *origin) narrow(mask, check uint64) {
+	if mask&(1<<32-1) != 1<<32-1 && x.mask&^mask != 0 {
+		x.mask, x.check = x.mask&mask, check
+	}
+}
+
+// boundLoop stands for the limit of a number that a loop leaves as it was: that
+// which it has on other ways. As a number it is less than any.
+const boundLoop = BoundMask + 1
+
+// limit is what is known of a number: it is at least first and at most last, if
+// it is below 2^63 in size.
+type limit struct {
+	first, last int64
+	check       uint64
+	bound       Bound
+}
+
+// plus returns the limit of a number that is greater by n.
+func (l limit) plus(n uint64) limit {
+	l.first += int64(n)
+	l.last += int64(n)
+	return l
+}
+
+// either returns the limit of a number that has one of two.
+func (l limit) either(o limit) limit {
+	switch {
+	case l.bound == BoundNone, l.bound == boundLoop:
+		return o
+	case o.bound == boundLoop:
+		return l
+	case o.last > l.last:
+		l.last, l.check, l.bound = o.last, o.check, o.bound
+	}
+	l.first = min(l.first, o.first)
+	return l
+}
+
+// masked returns the limit that the bits tell that are left of the index, or of
+// what it was made from.
+func (a *origins) masked() (l limit) {
+	for i := range a.list[:a.n] {
+		x := &a.list[i]
+		if x.mask < maxMask && (l.bound == BoundNone || int64(x.mask+x.add) < l.last) {
+			l = limit{0, int64(x.mask), x.check, BoundMask}.plus(x.add)
+		}
+	}
+	return l
+}
+
+// unsigned reports whether a is below the half of what so many bits hold.
+func (a *origins) unsigned(bits uint8) bool {
+	for i := range a.list[:a.n] {
+		if x := &a.list[i]; x.add == 0 && x.mask < 1<<(bits-1) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameNumber reports whether x and y are of one number, so that what is known of
+// y's bits holds for those of x.
+func (t *Tracer) sameNumber(x, y *origin, meets int) bool {
+	if x.at != y.at || x.mask != y.mask && (x.mask&^y.mask != 0 || x.add != 0 || y.add != 0) {
+		return false
+	}
+	return x.location == y.location || x.at < 0 && t.equalOnAll(x.location, y.location, int(^x.at), meets)
+}
+
+// equalOnAll reports whether x and y hold the same before instruction j, where
+// ways meet: whether they do on each of them. Where only indirect jumps lead to
+// it, they leave what the others bring there.
+func (t *Tracer) equalOnAll(x, y location, j, meets int) bool {
+	m := t.marks[j]
+	if meets == maxMeets || m&(markEntry|markLabel) != 0 {
+		return false
+	}
+	if m&markFalls != 0 && !t.equalOn(x, y, j, j-1, meets) {
+		return false
+	}
+	for b := t.into[j]; b != 0; b = t.chain[b-1] {
+		if !t.equalOn(x, y, j, int(b-1), meets) {
+			return false
+		}
+	}
+	return m&markFalls != 0 || t.into[j] != 0 || meets > 0
+}
+
+// equalOn reports whether x and y hold the same before instruction j on the way
+// over instruction p. A way back to j that changes neither leaves what they were.
+func (t *Tracer) equalOn(x, y location, j, p, meets int) bool {
+	a := t.originsAfter(origin{location: x, mask: unmasked}, p)
+	b := t.originsAfter(origin{location: y, mask: unmasked}, p)
+	ax, by := &a.list[0], &b.list[0]
+	if ax.at == ^int32(j) && by.at == ax.at {
+		return ax.location == x && by.location == y
+	}
+	for i := range a.list[:a.n] {
+		for k := range b.list[:b.n] {
+			if ax, by = &a.list[i], &b.list[k]; ax.add == by.add && ax.mask == by.mask && t.sameNumber(ax, by, meets+1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isWithin reports whether all of x, which is whole, is in y, of which there are
+// fewer bits: on each way to where ways meet, it has no more.
+func (t *Tracer) isWithin(x, y *origin, meets int) bool {
+	if t.masksOnly || x.at >= 0 || x.at != y.at || x.location != y.location || x.mask != unmasked || x.add != 0 || y.add != 0 {
+		return false
+	}
+	t.masksOnly = true
+	a := origins{n: 1}
+	a.list[0] = *x
+	l := t.limitedOnAll(&a, int(^x.at), meets)
+	t.masksOnly = false
+	return l.bound == BoundMask && uint64(l.last) <= y.mask
+}
+
+// compared returns the limit of an index with the origins a that follows from a
+// number with the origins b being 0, if they are related.
+func (t *Tracer) compared(a, b *origins, meets int) (l limit, related bool) {
+	for i := range a.list[:a.n] {
+		x := &a.list[i]
+		for k := range b.list[:b.n] {
+			if y := &b.list[k]; t.sameNumber(x, y, 0) || t.isWithin(x, y, meets) {
+				return limit{bound: BoundCompare}.plus(x.add - y.add), true
+			}
+		}
+	}
+	return l, false
+}
+
+// bound enters how many entries the table has by which instruction i jumps to
+// v.
+func (t *Tracer) bound(table *Table, i int, v *value) {
+	u := v.index
+	t.steps = maxBoundSteps
+	var l limit
+	switch {
+	case u.reg != NoReg:
+		a := t.originsOf(originOf(u.reg, u.mask, u.check), int(u.at))
+		start := i
+		if !t.straight(i, int(u.at)) {
+			start = int(u.at)
+		}
+		l = t.limited(&a, start, 0)
+	case u.mask < maxMask:
+		l = limit{0, int64(u.mask), u.check, BoundMask}
+	}
+	l.first = max(l.first, 0) // an index is not negative
+	if l.bound != BoundNone && l.first <= l.last && l.last < maxCount {
+		table.Addr += uint64(l.first) * uint64(table.Width)
+		table.Count, table.Check, table.Bound = int(l.last-l.first)+1, l.check, l.bound
+	}
+}
+
+// straight reports whether there is only one way from instruction p to j.
+func (t *Tracer) straight(j, p int) bool {
+	for range maxMask {
+		if j == p {
+			return true
+		}
+		before, _, ok := t.before(j)
+		if !ok {
+			return false
+		}
+		j = before
+	}
+	return false
+}
+
+// limited returns the limit of a number with the origins a before instruction j.
+func (t *Tracer) limited(a *origins, j, meets int) limit {
+	p, taken, ok := t.before(j)
+	if !ok {
+		return t.limitedOnAll(a, j, meets)
+	}
+	return t.limitedAfter(a, p, taken, meets)
+}
+
+// limitedAfter is limited after instruction p, a branch that was taken or not.
+func (t *Tracer) limitedAfter(a *origins, p int, taken bool, meets int) limit {
+	var known [8]Condition
+	for i := range known {
+		known[i].Holds = AnyRelation
+	}
+	for {
+		inst := &t.insts[p]
+		changes := t.changes(p)
+		if l, done := t.compare(a, p, &known, meets); l.bound != BoundNone {
+			return l
+		} else if done {
+			return a.masked()
+		}
+		for field := range known {
+			if changes>>(registers+field)&1 != 0 {
+				known[field] = Condition{Holds: AnyRelation}
+			}
+		}
+		if inst.FallsThrough() && inst.IsBranch() && inst.Target != inst.Next() {
+			t.learn(&known, p, taken)
+		}
+		before, was, ok := t.before(p)
+		if !ok {
+			return t.limitedOnAll(a, p, meets)
+		}
+		p, taken = before, was
+	}
+}
+
+// learn takes in what follows from a conditional branch.
+func (t *Tracer) learn(known *[8]Condition, p int, taken bool) {
+	c, ok := t.isa.Condition(&t.insts[p], taken)
+	if !ok {
+		return
+	}
+	switch k := &known[c.Field]; {
+	case k.Holds == AnyRelation, c.Signed == k.Signed:
+		k.Holds, k.Signed = k.Holds&c.Holds, c.Signed
+	}
+}
+
+// limitedOnAll is limited where ways meet before instruction j: the number must
+// be limited on each of them.
+func (t *Tracer) limitedOnAll(a *origins, j, meets int) limit {
+	i := 0
+	for i < a.n && a.list[i].at != ^int32(j) {
+		i++
+	}
+	if i == a.n || meets == maxMeets || t.marks[j]&(markEntry|markLabel) != 0 {
+		return a.masked()
+	}
+	var most limit
+	x := a.list[i]
+	for k := range t.meets[:meets] {
+		if m := &t.meets[k]; m.at == x.at && m.location == x.location {
+			return limit{bound: boundLoop}
+		}
+	}
+	t.meets[meets] = x
+	way := func(p int, taken bool) bool {
+		l := t.limitedOn(x, p, taken, meets+1)
+		most = most.either(l)
+		return l.bound != BoundNone
+	}
+	if t.marks[j]&markFalls != 0 && !way(j-1, false) {
+		return a.masked()
+	}
+	for b := t.into[j]; b != 0; b = t.chain[b-1] {
+		if !way(int(b-1), true) {
+			return a.masked()
+		}
+	}
+	if most.bound == BoundNone || most.bound == boundLoop || most.bound == BoundCompare && x.add != 0 {
+		return a.masked() // what is counted down over several ways may have fewer values
+	}
+	return most.plus(x.add)
+}
+
+// limitedOn returns the limit of x on the way over instruction p.
+func (t *Tracer) limitedOn(x origin, p int, taken bool, meets int) limit {
+	add := x.add
+	x.add = 0
+	if x.mask != unmasked && add != 0 {
+		return limit{}
+	}
+	b := t.originsAfter(x, p)
+	return t.limitedAfter(&b, p, taken, meets)
+}
+
+// compare returns the limit of a number with the origins a that follows from
+// instruction p being a comparison, with what is known after it. done says that
+// it is about the number: what is known of that from further away is of no use.
+func (t *Tracer) compare(a *origins, p int, known *[8]Condition, meets int) (l limit, done bool) {
+	c, ok := t.isa.Compare(&t.insts[p])
+	if !ok || t.masksOnly {
+		return l, false
+	}
+	k := known[c.Field]
+	holds := k.Holds & c.Passed
+	if holds == AnyRelation || holds == Less|Greater || holds == 0 {
+		return l, false
+	}
+	b := t.comparedOrigins(&c, p)
+	l, related := t.compared(a, &b, meets)
+	n, ok := t.upper(&c, p)
+	if c.B != NoReg && !related {
+		o := t.originsOf(originOf(c.B, unmasked, 0), p)
+		_, related = t.compared(a, &o, meets)
+		ok = false
+	}
+	if holds == Less {
+		n--
+	}
+	if !related || !ok || holds&Greater != 0 || n >= maxCount || k.Signed && !b.unsigned(c.Width) {
+		return limit{}, related && (holds&Greater != 0 || !ok)
+	}
+	l.last += int64(n)
+	l.check = t.insts[p].Addr
+	return l, true
+}
+
+// upper returns the number that instruction p compares with.
+func (t *Tracer) upper(c *Comparison, p int) (n uint64, ok bool) {
+	n = c.K
+	if c.B != NoReg {
+		v := t.resolve(t.operand(c.B, p))
+		if v.kind != kindConstant {
+			return 0, false
+		}
+		n += v.number
+	}
+	return n & (unmasked >> (64 - c.Width)), true
+}
+
+// comparedOrigins returns the origins of what c compares before instruction p.
+func (t *Tracer) comparedOrigins(c *Comparison, p int) (b origins) {
+	x := origin{mask: unmasked}
+	x.narrow(unmasked>>(64-c.Width), t.insts[p].Addr)
+	if t.comesFrom(&x, &c.X, t.insts[p].Addr) {
+		b = t.originsOf(x, p)
+	}
+	return b
+}
