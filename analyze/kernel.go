@@ -80,12 +80,7 @@ func orOldest(isa arch.ISA, name string) string {
 func kernelOptions(img *image.Image, f *kernel.Facts) classify.KernelOptions {
 	o := f.Options()
 	o.Module = img.Kind() == image.KindModule
-	o.OptinsnSlot, _ = img.SymbolAddress("optinsn_slot")
-	from, ok := img.SymbolAddress("__indirect_thunk_start")
-	if to, both := img.SymbolAddress("__indirect_thunk_end"); ok && both {
-		o.IndirectThunks = classify.Range{From: from, To: to}
-		o.ReturnThunk, _ = img.SymbolAddress("__x86_return_thunk")
-	}
+	o.Symbol = img.SymbolAddress
 	return o
 }
 

@@ -167,7 +167,7 @@ func (f *caseFile) analysis(t *testing.T, profile string) *analyze.Analysis {
 	}
 	if slots != 0 { // the file has no symbol for it
 		opt := a.Kernel.Options()
-		opt.OptinsnSlot = slots
+		opt.Symbol = func(name string) (uint64, bool) { return slots, name == "optinsn_slot" }
 		a.Optimizer, _ = a.ISA.Optimizer(name, opt)
 	}
 	f.judging[profile] = a

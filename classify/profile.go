@@ -57,20 +57,17 @@ type KernelOptions struct {
 	FtraceProbes bool
 	// Module: the text is a module's, not the kernel's own.
 	Module bool
-	// OptinsnSlot is the address of the symbol optinsn_slot, where ppc64
-	// kernels have their detour buffers; 0 where it is not known.
-	OptinsnSlot uint64
-	// IndirectThunks are the addresses of the retpolines, where they are known:
-	// amd64 kernels before 6.12 take a jump there for an indirect one.
-	IndirectThunks Range
-	// ReturnThunk is the address in IndirectThunks that the file's returns jump
-	// to; 0 where there is none. When it boots, the kernel puts returns in the
-	// place of these jumps, on CPUs that need no such thunk.
-	ReturnThunk uint64
+	// Symbol returns the address of a symbol of the kernel, which an ISA's rules
+	// may want to know: where detour buffers or thunks are. Where it is nil no
+	// symbol is known.
+	Symbol func(name string) (addr uint64, ok bool)
 }
 
-// Range is a range of addresses: those from From on, but for To and what follows.
-type Range struct{ From, To uint64 }
-
-// Holds reports whether addr lies in the range.
-func (r Range) Holds(addr uint64) bool { return addr >= r.From && addr < r.To }
+// SymbolAddress returns what Symbol does; 0 for a symbol that is not known.
+func (o *KernelOptions) SymbolAddress(name string) uint64 {
+	if o.Symbol == nil {
+		return 0
+	}
+	addr, _ := o.Symbol(name)
+	return addr
+}

@@ -134,18 +134,15 @@ func (e Exec) String() string {
 	return "invalid"
 }
 
-// Fixups are what a Linux uprobe repairs after an instruction ran out of line
-// [arch/x86/kernel/uprobes.c].
+// Fixups are what a probe mechanism repairs after the copy of an instruction has
+// run [arch/x86/kernel/uprobes.c].
 type Fixups uint8
 
-// The fix-ups of x86-64. At most one of the scratch registers is used.
+// The fix-ups.
 const (
-	FixIP     Fixups = 1 << iota // move the instruction pointer back
-	FixCall                      // correct the pushed return address
-	FixFlags                     // the instruction loaded the trap flag
-	ScratchSI                    // a RIP-relative operand goes through rsi
-	ScratchDI                    // … rdi
-	ScratchBX                    // … rbx
+	FixPC     Fixups = 1 << iota // move the program counter back to the original
+	FixReturn                    // correct the return address that was saved
+	FixFlags                     // the instruction loaded the flag that has it stepped
 )
 
 // Verdict is what one profile says about a probe at one address. The zero
@@ -167,6 +164,10 @@ type Verdict struct {
 	// stands there: on another one the answer is another.
 	Depends bool
 	Fixups  Fixups
+	// Scratch is the general register, by its number, through which the copy
+	// addresses an operand relative to the program counter; 0 where there is
+	// none. Register 0 is never used.
+	Scratch uint8
 	Notes   Notes
 }
 

@@ -462,13 +462,8 @@ func (r *Runtime) restrict(j *judgement, inst *decode.Inst) {
 // chooseScratch has an operand relative to the instruction pointer addressed through a
 // register that is restored after the copy, as uprobes do.
 func (r *Runtime) chooseScratch(s *site, v *classify.Verdict) {
-	for _, c := range [...]struct {
-		fix  classify.Fixups
-		name string
-	}{{classify.ScratchSI, "rsi"}, {classify.ScratchDI, "rdi"}, {classify.ScratchBX, "rbx"}} {
-		if v.Fixups&c.fix != 0 && s.inst.PCRel.Kind == decode.PCRelMemory {
-			s.scratch = r.file.Index(c.name)
-		}
+	if v.Scratch != 0 && s.inst.PCRel.Kind == decode.PCRelMemory {
+		s.scratch = int(v.Scratch)
 	}
 }
 

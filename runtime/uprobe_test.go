@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"xol/arch"
+	"xol/arch/amd64"
 	"xol/classify"
 	"xol/guest"
 	"xol/image"
@@ -408,7 +409,7 @@ func TestUprobeScratch(t *testing.T) {
 	off, _ := s.file.Image.OffsetOf(f.Entry - u.bias + 4) // behind the landing pad: mov calls(%rip),%rax
 	p := attachUprobe(t, s, runtime.Uprobe{File: s.file, Offset: off})
 	v := p.Verdict()
-	if v.Exec != classify.ExecSlot || v.Fixups&classify.ScratchSI == 0 || v.Hazard != nil {
+	if v.Exec != classify.ExecSlot || v.Scratch != amd64.RSI || v.Hazard != nil {
 		t.Errorf("%+v", v)
 	}
 	const rsi = 0x1234_5678_9abc

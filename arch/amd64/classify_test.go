@@ -368,7 +368,7 @@ func FuzzClassify(f *testing.F) {
 func checkWhole(t *testing.T, v *classify.Verdict) {
 	switch {
 	case v.OK() == (v.Exec == classify.ExecNone),
-		!v.OK() && (v.Hazard != nil || v.Boost || v.Fixups != 0 || v.Emulator != ""),
+		!v.OK() && (v.Hazard != nil || v.Boost || v.Fixups != 0 || v.Scratch != 0 || v.Emulator != ""),
 		(v.Exec == classify.ExecEmulate) != (v.Emulator != ""):
 		t.Fatalf("contradiction in %+v", v)
 	}

@@ -77,7 +77,7 @@ func TestCommonLayout(t *testing.T) {
 	refused := classify.Verdict{Rule: &kprobeRules[kprobeTrap]}
 	for _, v := range known.Kprobes {
 		for _, opt := range []classify.KernelOptions{{}, {Retpoline: true},
-			{Retpoline: true, IndirectThunks: classify.Range{From: 0xffffffff73040000, To: 0xfffffffff3ffffff}}} {
+			{Retpoline: true, Symbol: thunkSymbols(textRange{0xffffffff73040000, 0xfffffffff3ffffff}, 0)}} {
 			o := newKprobeOptimizer(v, opt)
 			eachForm(func(inst *decode.Inst, code []byte) {
 				var by [2]optcheck.Scratch

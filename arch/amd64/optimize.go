@@ -32,21 +32,38 @@ func (a ISA) Optimizer(profile string, opt classify.KernelOptions) (optcheck.Opt
 // run on several CPUs: LOCK prefixes are not patched then, and not reserved.
 type kprobeOptimizer struct {
 	decoder    *kernelDecoder
-	noIndirect bool           // a function with an indirect jump is not optimized
-	thunks     classify.Range // a jump into this is an indirect one, too
-	returns    uint64         // but for one to here
+	noIndirect bool      // a function with an indirect jump is not optimized
+	thunks     textRange // a jump into this is an indirect one, too
+	returns    uint64    // but for one to here
 }
 
 func newKprobeOptimizer(v classify.Version, opt classify.KernelOptions) kprobeOptimizer {
 	o := kprobeOptimizer{noIndirect: !opt.Retpoline, decoder: newKernelDecoder(v)}
 	if o.decoder.knows&kprobeNoIndirect != 0 {
-		o.noIndirect, o.thunks, o.returns = true, opt.IndirectThunks, opt.ReturnThunk
+		o.noIndirect, o.thunks = true, indirectThunks(&opt)
+		o.returns = opt.SymbolAddress("__x86_return_thunk")
 	}
 	return o
 }
 
+// textRange is a range of addresses [from, to).
+type textRange struct{ from, to uint64 }
+
+func (r textRange) holds(addr uint64) bool { return addr >= r.from && addr < r.to }
+
+// indirectThunks returns where the retpolines are, as far as the kernel's symbols
+// are known. When it boots, the kernel puts returns in the place of jumps to the
+// return thunk among them, on CPUs that need no such thunk.
+func indirectThunks(opt *classify.KernelOptions) textRange {
+	r := textRange{opt.SymbolAddress("__indirect_thunk_start"), opt.SymbolAddress("__indirect_thunk_end")}
+	if r.from == 0 || r.to == 0 {
+		return textRange{}
+	}
+	return r
+}
+
 // toThunk reports whether a jump to addr is an indirect one.
-func (o *kprobeOptimizer) toThunk(addr uint64) bool { return o.thunks.Holds(addr) && addr != o.returns }
+func (o *kprobeOptimizer) toThunk(addr uint64) bool { return o.thunks.holds(addr) && addr != o.returns }
 
 func (kprobeOptimizer) WholeProgram() bool { return false }
 

@@ -117,12 +117,13 @@ func (p *uprobeJudge) slot(v *classify.Verdict, k *kernelInsn, inst *decode.Inst
 		v.Exec, v.Emulator = classify.ExecEmulate, "push_xol_ops"
 		return uprobeRight
 	}
-	v.Exec, v.Fixups = classify.ExecSlot, k.uprobeFixups()
+	v.Exec = classify.ExecSlot
+	v.Fixups, v.Scratch = k.uprobeFixups()
 	if inst.Has(decode.Invalid) || inst.Has(decode.Privileged) {
 		return uprobeRight // it faults in the slot as it does in place
 	}
-	v.Notes = k.uprobeNotes(v.Fixups, inst)
-	return k.uprobeSlotHazard(v.Fixups, inst)
+	v.Notes = k.uprobeNotes(v.Scratch != 0, inst)
+	return k.uprobeSlotHazard(v, inst)
 }
 
 // branchOps is what emulates branches and NOPs.
@@ -180,7 +181,7 @@ func (p *uprobeJudge) plain(v *classify.Verdict, inst *decode.Inst) bool {
 		if inst.PCRel.Kind != decode.PCRelNone || p.does&uprobeAllNOPs != 0 && (op == 0x89 || op == 0x8D) && d.W() != 0 {
 			return false
 		}
-		v.Exec, v.Fixups = classify.ExecSlot, classify.FixIP
+		v.Exec, v.Fixups = classify.ExecSlot, classify.FixPC
 	case 'B':
 		if inst.Target == inst.Addr+uint64(inst.Len) {
 			return false // it may be taken for a NOP
@@ -229,42 +230,43 @@ func (k *kernelInsn) uprobePushes() bool {
 	return uprobeOpcodes[k.op[0]] == 'P' && (k.len == 1 || k.len == 2 && k.nrex == 1 && k.rex == 0x41)
 }
 
-// uprobeFixups returns what the kernel repairs after k ran out of line.
-func (k *kernelInsn) uprobeFixups() classify.Fixups {
-	fix := classify.FixIP
+// uprobeFixups returns what the kernel repairs after k ran out of line, and the
+// register through which it addresses the operand, 0 for none.
+func (k *kernelInsn) uprobeFixups() (fix classify.Fixups, scratch uint8) {
+	fix = classify.FixPC
 	switch k.op[0] {
 	case 0x9D:
-		fix = classify.FixIP | classify.FixFlags
+		fix = classify.FixPC | classify.FixFlags
 	case 0xC2, 0xC3, 0xCA, 0xCB, 0xEA:
 		// The kernel looks no further for these.
-		return 0
+		return 0, 0
 	case 0xFF:
 		switch k.reg() {
 		case 2, 3:
-			fix = classify.FixCall
+			fix = classify.FixReturn
 		case 4, 5:
 			fix = 0
 		}
 	}
 	if k.ripRelative() && k.op[0] != 0x9D {
-		fix |= k.scratch()
+		scratch = k.scratch()
 	}
-	return fix
+	return fix, scratch
 }
 
 // scratch returns the register through which the kernel addresses a
 // RIP-relative operand: one that neither ModRM.reg nor vvvv names, as far as
 // their low three bits tell.
-func (k *kernelInsn) scratch() classify.Fixups {
+func (k *kernelInsn) scratch() uint8 {
 	reg, vvvv := k.reg(), byte(0xFF)
 	if k.nvex != 0 {
 		vvvv = ^k.payload[1] >> 3 & 7
 	}
 	switch {
-	case reg != 6 && vvvv != 6:
-		return classify.ScratchSI
-	case reg != 7 && vvvv != 7:
-		return classify.ScratchDI
+	case reg != RSI && vvvv != RSI:
+		return RSI
+	case reg != RDI && vvvv != RDI:
+		return RDI
 	}
-	return classify.ScratchBX
+	return RBX
 }

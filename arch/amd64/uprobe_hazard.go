@@ -5,8 +5,6 @@ import (
 	"xol/decode"
 )
 
-const uprobeScratch = classify.ScratchSI | classify.ScratchDI | classify.ScratchBX
-
 // uprobeNOPHazard says what is lost when the kernel takes inst for a NOP.
 func (k *kernelInsn) uprobeNOPHazard(inst *decode.Inst) uint8 {
 	op := k.op[0]
@@ -37,21 +35,20 @@ func (k *kernelInsn) uprobeEmulationHazard() uint8 {
 
 // uprobeSlotHazard says what goes wrong when inst runs in the slot that the
 // kernel made for k, with the fix-ups afterwards.
-func (k *kernelInsn) uprobeSlotHazard(fix classify.Fixups, inst *decode.Inst) uint8 {
-	if h := k.uprobeAddressHazard(fix, inst); h != uprobeRight {
+func (k *kernelInsn) uprobeSlotHazard(v *classify.Verdict, inst *decode.Inst) uint8 {
+	if h := k.uprobeAddressHazard(v.Scratch != 0, inst); h != uprobeRight {
 		return h
 	}
-	if h := k.uprobeFlowHazard(fix, inst); h != uprobeRight {
+	if h := k.uprobeFlowHazard(v.Fixups, inst); h != uprobeRight {
 		return h
 	}
-	return uprobeStepHazard(fix, inst)
+	return uprobeStepHazard(v.Fixups, inst)
 }
 
 // uprobeAddressHazard compares how an operand is addressed in the slot with
 // how it should be.
-func (k *kernelInsn) uprobeAddressHazard(fix classify.Fixups, inst *decode.Inst) uint8 {
+func (k *kernelInsn) uprobeAddressHazard(rewritten bool, inst *decode.Inst) uint8 {
 	relative := (inst.PCRel.Kind == decode.PCRelMemory || inst.PCRel.Kind == decode.PCRelAddress) && !isHintNOP(DetailOf(inst))
-	rewritten := fix&uprobeScratch != 0
 	switch {
 	case !relative:
 		return uprobeRight
@@ -69,7 +66,7 @@ func (k *kernelInsn) uprobeAddressHazard(fix classify.Fixups, inst *decode.Inst)
 // uprobeFlowHazard compares what the fix-ups do to the instruction pointer and
 // the stack with what inst needs.
 func (k *kernelInsn) uprobeFlowHazard(fix classify.Fixups, inst *decode.Inst) uint8 {
-	ip, call := fix&classify.FixIP != 0, fix&classify.FixCall != 0
+	ip, call := fix&classify.FixPC != 0, fix&classify.FixReturn != 0
 	switch inst.Flow {
 	case decode.FlowReturn, decode.FlowJumpIndirect:
 		if ip || call {
@@ -157,8 +154,8 @@ func isUMIP(d Detail) bool {
 
 // uprobeNotes returns what else is to be known of a probe on inst, which runs in
 // the slot that the kernel made for k.
-func (k *kernelInsn) uprobeNotes(fix classify.Fixups, inst *decode.Inst) (notes classify.Notes) {
-	if fix&uprobeScratch != 0 && k.nprefix == 0 && k.nrex == 1 && k.rex&1 != 0 {
+func (k *kernelInsn) uprobeNotes(rewritten bool, inst *decode.Inst) (notes classify.Notes) {
+	if rewritten && k.nprefix == 0 && k.nrex == 1 && k.rex&1 != 0 {
 		notes |= classify.NoteFirstByte
 	}
 	if inst.Flow == decode.FlowTrap {

@@ -73,7 +73,7 @@ func checkUprobes(t *testing.T, version classify.Version, path string) {
 	archtest.EachUprobe(t, path, func(row *refdata.UprobeRow) {
 		want := wantUprobe(row)
 		got := p.Lone(row.Bytes, rowAddr(row))
-		if archtest.Errno(&got) != row.Errno || got.Exec != want.Exec || got.Emulator != want.Emulator || got.Fixups != want.Fixups {
+		if archtest.Errno(&got) != row.Errno || got.Exec != want.Exec || got.Emulator != want.Emulator || got.Fixups != want.Fixups || got.Scratch != want.Scratch {
 			t.Errorf("line %d: %x: got %+v, want %+v", row.Line, []byte(row.Bytes), got, row)
 		}
 		if becomesCall := got.Notes&classify.NoteNOPOperand != 0; becomesCall != strings.Contains(row.Fixups, "CAN_OPTIMIZE") {
@@ -89,9 +89,10 @@ func checkUprobes(t *testing.T, version classify.Version, path string) {
 }
 
 var fixupNames = map[string]classify.Fixups{
-	"": 0, "IP": classify.FixIP, "CALL": classify.FixCall, "SETF": classify.FixFlags,
-	"RIP_SI": classify.ScratchSI, "RIP_DI": classify.ScratchDI, "RIP_BX": classify.ScratchBX,
+	"": 0, "IP": classify.FixPC, "CALL": classify.FixReturn, "SETF": classify.FixFlags,
 }
+
+var scratchNames = map[string]uint8{"RIP_SI": RSI, "RIP_DI": RDI, "RIP_BX": RBX}
 
 // wantUprobe returns what a row of the list says of a verdict.
 func wantUprobe(row *refdata.UprobeRow) (v classify.Verdict) {
@@ -103,6 +104,7 @@ func wantUprobe(row *refdata.UprobeRow) (v classify.Verdict) {
 		v.Exec = classify.ExecSlot
 		for name := range strings.SplitSeq(row.Fixups, "|") {
 			v.Fixups |= fixupNames[name]
+			v.Scratch |= scratchNames[name]
 		}
 	}
 	return v

@@ -16,17 +16,17 @@ func TestKprobesByVersion(t *testing.T) {
 	for _, c := range []struct {
 		list   string
 		v      classify.Version
-		thunks classify.Range // of the kernel that was asked
-		plain  bool           // booted without mitigations: retpolines are indirect branches
+		thunks textRange // of the kernel that was asked
+		plain  bool      // booted without mitigations: retpolines are indirect branches
 	}{
-		{"5.10.218", linux5_10, classify.Range{From: 0xffffffff81c01bee, To: 0xffffffff81c01f42}, false},
-		{"6.1.176", linux6_1, classify.Range{From: 0xffffffff81e01578, To: 0xffffffff81e01d32}, false},
-		{"6.1.176-nomitig", linux6_1, classify.Range{From: 0xffffffff81e01578, To: 0xffffffff81e01d32}, true},
-		{"7.3.4", linux7_3, classify.Range{}, false},
-		{"7.3.4-nomitig", linux7_3, classify.Range{}, true},
+		{"5.10.218", linux5_10, textRange{0xffffffff81c01bee, 0xffffffff81c01f42}, false},
+		{"6.1.176", linux6_1, textRange{0xffffffff81e01578, 0xffffffff81e01d32}, false},
+		{"6.1.176-nomitig", linux6_1, textRange{0xffffffff81e01578, 0xffffffff81e01d32}, true},
+		{"7.3.4", linux7_3, textRange{}, false},
+		{"7.3.4-nomitig", linux7_3, textRange{}, true},
 	} {
 		opt := kernel.Debian("amd64", c.v)
-		opt.IndirectThunks = c.thunks
+		opt.Symbol = thunkSymbols(c.thunks, 0)
 		k := archtest.Kernel{ISA: ISA{}, SiteLen: siteLen, Hits: true, Version: c.v, Options: &opt}
 		t.Run(c.list, func(t *testing.T) {
 			path := "testdata/kprobe/" + c.list + ".jsonl.gz"
@@ -116,8 +116,7 @@ func TestOptimizeThunksByVersion(t *testing.T) {
 		{"beside the thunk of returns", thunk - 0x20, thunk + 0x20, thunk + 2, true},
 	} {
 		opt := kernel.Debian("amd64", linux6_12)
-		opt.IndirectThunks = classify.Range{From: f.Addr + c.from, To: f.Addr + c.to}
-		opt.ReturnThunk = f.Addr + c.returns
+		opt.Symbol = thunkSymbols(textRange{f.Addr + c.from, f.Addr + c.to}, f.Addr+c.returns)
 		for _, v := range known.Kprobes {
 			want := ""
 			if c.indirect && v < linux6_12 {
@@ -131,4 +130,11 @@ func TestOptimizeThunksByVersion(t *testing.T) {
 			}
 		}
 	}
+}
+
+// thunkSymbols are the symbols of a kernel that say where its thunks are.
+func thunkSymbols(thunks textRange, returns uint64) func(name string) (uint64, bool) {
+	return archtest.Symbols(map[string]uint64{
+		"__indirect_thunk_start": thunks.from, "__indirect_thunk_end": thunks.to, "__x86_return_thunk": returns,
+	})
 }

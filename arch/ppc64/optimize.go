@@ -23,7 +23,7 @@ func (a ISA) Optimizer(profile string, opt classify.KernelOptions) (optcheck.Opt
 	case opt.Module:
 		return optcheck.RefuseAll(&optimizeRules[optimizeModule]), true
 	}
-	return kprobeOptimizer{isa: a, slots: opt.OptinsnSlot}, true
+	return kprobeOptimizer{isa: a, slots: opt.SymbolAddress("optinsn_slot")}, true
 }
 
 // kprobeOptimizer answers as kprobes of Linux 6.12 do

@@ -82,7 +82,7 @@ func TestOptimizeRules(t *testing.T) {
 		for _, isa := range byteOrders {
 			isa.CPU = c.cpu
 			opt := kernel.Debian("ppc64", classify.Linux(6, 12))
-			opt.Module, opt.OptinsnSlot = c.module, c.slots
+			opt.Module, opt.Symbol = c.module, archtest.Symbols(map[string]uint64{"optinsn_slot": c.slots})
 			f := testFunc(isa, c.word)
 			if c.marks != 0 {
 				f.Marks = place.Marks{{Addr: testAddr, Len: 4, Kind: c.marks}}
@@ -108,7 +108,7 @@ func FuzzOptimize(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, code []byte, addr, slots uint64, little bool) {
 		isa := ISA{LittleEndian: little}
-		opt := classify.KernelOptions{OptinsnSlot: slots}
+		opt := classify.KernelOptions{Symbol: archtest.Symbols(map[string]uint64{"optinsn_slot": slots})}
 		p, _ := isa.Profile(classify.Linux612, opt)
 		o, _ := isa.Optimizer(classify.Linux612, opt)
 		fn := &classify.Func{Name: "f", Addr: addr, Code: code, Insts: decode.Sweep(isa, nil, code, addr)}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"xol/arch"
 	"xol/classify"
 	"xol/decode"
 	"xol/place"
@@ -328,7 +329,7 @@ func (a *answer) details(addr uint64) []detail {
 	case v.Instead != 0:
 		add(plain, "a place that would do: %s", a.placeOf(v.Instead))
 	}
-	if s := fixups(v.Fixups); s != "" {
+	if s := a.fixups(v); s != "" {
 		add(dim, "%s", s)
 	}
 	return d
@@ -402,18 +403,18 @@ var fixupPhrases = [...]struct {
 	fixup classify.Fixups
 	text  string
 }{
-	{classify.ScratchSI, "addresses its operand through rsi"},
-	{classify.ScratchDI, "addresses its operand through rdi"},
-	{classify.ScratchBX, "addresses its operand through rbx"},
-	{classify.FixIP, "moves the instruction pointer back"},
-	{classify.FixCall, "corrects the pushed return address"},
+	{classify.FixPC, "moves the instruction pointer back"},
+	{classify.FixReturn, "corrects the pushed return address"},
 	{classify.FixFlags, "restores the trap flag"},
 }
 
-func fixups(f classify.Fixups) string {
+func (a *answer) fixups(v *classify.Verdict) string {
 	var parts []string
+	if isa, err := arch.Relocation(a.file.ISA); err == nil && v.Scratch != 0 {
+		parts = append(parts, "addresses its operand through "+isa.Registers().Registers[v.Scratch].Name)
+	}
 	for _, p := range fixupPhrases {
-		if f&p.fixup != 0 {
+		if v.Fixups&p.fixup != 0 {
 			parts = append(parts, p.text)
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -16,7 +17,7 @@ func TestKconfig(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got, want := k.options("amd64", classify.Linux612), (classify.KernelOptions{CFI: true}); got != want {
+	if got, want := k.options("amd64", classify.Linux612), (classify.KernelOptions{CFI: true}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	for _, s := range []string{"", "PREEMPTION", "PREEMPTION=", "PREEMPTION=m", "SMP=y", "=y", "testdata/kernel.elf"} {

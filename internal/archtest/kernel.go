@@ -128,3 +128,11 @@ func JumpText(v *optcheck.Verdict) string {
 	}
 	return fmt.Sprintf("%s by %#x", v.Rule.ID, v.Culprit)
 }
+
+// Symbols returns a kernel's symbols as classify.KernelOptions has them.
+func Symbols(addrs map[string]uint64) func(name string) (addr uint64, ok bool) {
+	return func(name string) (uint64, bool) {
+		addr, ok := addrs[name]
+		return addr, ok
+	}
+}
