@@ -29,7 +29,7 @@ import (
 //     processors do with opmask registers; EVEX.B4 and X4 are ignored where
 //     no general register needs them.
 //
-// Detail says what inst.Detail holds. inst.Op stays 0.
+// Detail says what inst.Detail holds, Op what inst.Op does.
 func (ISA) Decode(inst *decode.Inst, code []byte, addr uint64) error {
 	if len(code) < fetchLen {
 		return decodeShort(inst, code, addr)
@@ -108,7 +108,7 @@ func (ISA) Decode(inst *decode.Inst, code []byte, addr uint64) error {
 	inst.Target = (addr + end + w.displacement(l)) & -relative
 	l.store(inst)
 	inst.Fields.ImmLen = uint8(immLen)
-	inst.Op = 0
+	inst.Op = uint16(a >> attrOpAt)
 	inst.Flow = decode.Flow(a >> attrFlowAt & 15)
 	inst.Props = decode.Props(a>>attrPropsAt&0x7f | attr(relative))
 	if a&attrRare != 0 {
@@ -224,7 +224,7 @@ func (l layout) store(inst *decode.Inst) {
 // 0, and what the place of the opcode adds to.
 type operand struct{ layout, scale uint64 }
 
-// Offsets of opcode maps in legacyEntries. Behind map0F, each map has a table
+// Offsets of opcode maps in legacyEntries. After map0F, each map has a table
 // for each mandatory prefix.
 const (
 	map0F   = 1 * 256
@@ -233,7 +233,7 @@ const (
 )
 
 // attr says what follows an opcode and what the instruction is.
-type attr uint32
+type attr uint64
 
 // The bits of attr. Where attrValid is not set, the low bits are the place of
 // a group or of forms.
@@ -248,8 +248,9 @@ const (
 	attrLeaAt         = 27
 	attrValid    attr = 1 << 28
 	attrGroup    attr = 1 << 29 // by bits 3-7 of ModRM
-	attrEscape   attr = 1 << 30 // no opcode, but a byte in front of one
+	attrEscape   attr = 1 << 30 // no opcode, but a byte before one
 	attrREX      attr = 1 << 31
+	attrOpAt          = 32 // Op
 
 	// attrLens where the size of operands does not matter.
 	lens1 attr = 0x111
@@ -462,7 +463,7 @@ func (a attr) sized(d Detail) attr {
 	return a | attrAddr32
 }
 
-// suffixed reads 3DNow!, whose opcode stands behind the operands; pos is that
+// suffixed reads 3DNow!, whose opcode stands after the operands; pos is that
 // of the second 0F.
 func (w *fetch) suffixed(d Detail, pos uint64) (Detail, uint64, attr) {
 	l := operands[w[(pos+1)&15]].layout
@@ -496,7 +497,7 @@ func (w *fetch) rex2(d Detail, pos, pp uint64) (Detail, uint64, attr) {
 		if d.W() != 0 || d.Prefixes()&(Prefix66|Prefix67|PrefixF2|PrefixF3|PrefixLock) != 0 {
 			return d, pos + 1, 0
 		}
-		return d, pos, attrValid | attrAddress | lens8 | attr(decode.FlowJump)<<attrFlowAt | attr(decode.HasTarget)<<attrPropsAt
+		return d, pos, attrValid | attrAddress | lens8 | attr(OpJumpAbsolute)<<attrOpAt | attr(decode.FlowJump)<<attrFlowAt | attr(decode.HasTarget)<<attrPropsAt
 	}
 	if _, a := w.match(d, pos, vectorForms(noREX2Map+uint64(m), pp, op), d.legacyKey()); a != 0 {
 		return d, pos + 1 + uint64(a>>attrModRMAt&1), 0

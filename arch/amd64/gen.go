@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Gen makes tables.go of opcodes.txt, or the file that its argument names.
+// Gen makes tables.go of the forms in instructions.txt, or the file that its argument names.
 package main
 
 import (
@@ -49,6 +49,7 @@ const (
 	groupAt  = 29 // of a group
 	escapeAt = 30 // no opcode, but a byte in front of one
 	rexAt    = 31
+	opAt     = 32
 )
 
 // Sets.
@@ -71,34 +72,62 @@ const (
 	anyAddr  = 7 << setAddr
 )
 
-// Properties of decode.Props.
-const (
-	hasTarget   = 1 << (propsAt + 0)
-	conditional = 1 << (propsAt + 1)
-	link        = 1 << (propsAt + 2)
-	landingPad  = 1 << (propsAt + 5)
-	privileged  = 1 << (propsAt + 6)
-)
-
 // attrs are the attributes that a token sets.
-var attrs = map[string]uint32{
-	"nomem": 1 << noMemAt, "lea": 1 << leaAt, "pad": landingPad, "priv": privileged,
+var attrs = map[string]uint64{
+	"nomem": 1 << noMemAt, "lea": 1 << leaAt, "priv": 1 << (propsAt + 6),
 	"escape": 1 << escapeAt, "rex": 1<<escapeAt | 1<<rexAt,
 
 	"ib": imm(1, 1, 1), "iw": imm(2, 2, 2), "id": imm(4, 4, 4), "iwib": imm(3, 3, 3), "ibib": imm(2, 2, 2),
 	"iz": imm(4, 2, 4), "iv": imm(4, 2, 8), "moffs": imm(8, 8, 8) | 1<<moffsAt,
 	"rel8": rel(1, 1, 1), "rel32": rel(4, 4, 4), "relz": rel(4, 2, 4),
-
-	"jump": 1 << flowAt, "jcc": 2<<flowAt | conditional, "call": 3<<flowAt | link, "ret": 4 << flowAt,
-	"jind": 5 << flowAt, "cind": 6<<flowAt | link, "sys": 7 << flowAt, "trap": 8 << flowAt, "halt": 9 << flowAt,
 }
 
-func imm(size32, size16, size64 uint32) uint32 {
+// flows are the values of decode.Flow, and props the bits of decode.Props that an
+// Op may have.
+var (
+	flows = map[string]uint64{
+		"none": 0, "jump": 1, "jump-if": 2, "call": 3, "return": 4,
+		"jump-indirect": 5, "call-indirect": 6, "syscall": 7, "trap": 8, "halt": 9,
+	}
+	props = map[string]uint64{
+		"target": 1 << 0, "conditional": 1 << 1, "link": 1 << 2, "pad": 1 << 5,
+	}
+)
+
+// An op is a class of instructions.
+type op struct {
+	name    string
+	attr    uint64
+	comment string
+}
+
+// parseOp reads a line of [ops].
+func parseOp(row string) (o op, err error) {
+	text, comment, _ := strings.Cut(row, ";")
+	words := strings.Fields(text)
+	if len(words) < 2 {
+		return o, fmt.Errorf("op %q: want a name and a flow", row)
+	}
+	flow, ok := flows[words[1]]
+	if !ok {
+		return o, fmt.Errorf("op %s: flow %q", words[0], words[1])
+	}
+	o = op{name: words[0], attr: flow << flowAt, comment: strings.TrimSpace(comment)}
+	for _, w := range words[2:] {
+		if props[w] == 0 {
+			return o, fmt.Errorf("op %s: property %q", o.name, w)
+		}
+		o.attr |= props[w] << propsAt
+	}
+	return o, nil
+}
+
+func imm(size32, size16, size64 uint64) uint64 {
 	return (size32 | size16<<4 | size64<<8) << immAt
 }
 
-func rel(size32, size16, size64 uint32) uint32 {
-	return imm(size32, size16, size64) | 1<<branchAt | hasTarget
+func rel(size32, size16, size64 uint64) uint64 {
+	return imm(size32, size16, size64) | 1<<branchAt | props["target"]<<propsAt
 }
 
 var constraints = map[string]uint64{
@@ -150,6 +179,7 @@ const (
 
 // A table holds the forms of each opcode by opcode map and mandatory prefix.
 type table struct {
+	ops    []op // but for the first, OpOther
 	legacy [legacyMaps][4][256][]form
 	vector [vectorMaps][4][256][]form
 }
@@ -157,7 +187,7 @@ type table struct {
 // A form is one of a line's: sets and constraint, and its attributes.
 type form struct {
 	sets uint64
-	attr uint32
+	attr uint64
 }
 
 // A line is what the tokens of a line say.
@@ -169,7 +199,7 @@ type line struct {
 	reg, rm    uint64
 	addr       uint64
 	constraint uint64
-	attr       uint32
+	attr       uint64
 	pps        []int
 	zeroing    bool
 	stores     bool
@@ -177,13 +207,22 @@ type line struct {
 	mustNDD    bool
 }
 
-// parse reads a line's tokens behind the opcodes.
-func parse(e *encoding, tokens []string) (*line, error) {
+// parse reads a line's tokens after the opcodes.
+func (t *table) parse(e *encoding, tokens []string) (*line, error) {
 	l := &line{set: anyW | anyR | anyB | noMask | noV | e.fixed, addr: anyAddr, pps: e.pps}
-	for _, t := range tokens {
-		if err := l.token(e, t); err != nil {
-			return nil, err
+	for _, token := range tokens {
+		name, isOp := strings.CutPrefix(token, "=")
+		if !isOp {
+			if err := l.token(e, token); err != nil {
+				return nil, err
+			}
+			continue
 		}
+		i := slices.IndexFunc(t.ops, func(o op) bool { return o.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no op %s", name)
+		}
+		l.attr |= t.ops[i].attr | uint64(i+1)<<opAt
 	}
 	if l.pps == nil {
 		return nil, fmt.Errorf("no mandatory prefix")
@@ -352,27 +391,41 @@ func eachOf(list string, base int, f func(n int)) error {
 	return nil
 }
 
-// read reads opcodes.txt.
+// read reads the forms of instructions.txt.
 func read(text string) (*table, error) {
 	t := new(table)
 	var s section
-	number := 0
+	number, inOps := 0, false
 	for row := range strings.Lines(text) {
 		number++
+		if row[0] == '\t' {
+			continue // a name
+		}
 		row, _, _ = strings.Cut(row, "#")
+		if inOps && row != "\n" && row[0] != '[' {
+			o, err := parseOp(row)
+			if err != nil {
+				return nil, fmt.Errorf("line %d: %w", number, err)
+			}
+			t.ops = append(t.ops, o)
+			continue
+		}
 		row, _, _ = strings.Cut(row, ";")
 		row = strings.TrimSpace(row)
 		if row == "" {
 			continue
 		}
 		if name, ok := strings.CutPrefix(row, "["); ok {
+			if inOps = name == "ops]"; inOps {
+				continue
+			}
 			if s, ok = sections[strings.TrimSuffix(name, "]")]; !ok {
 				return nil, fmt.Errorf("line %d: section %s", number, row)
 			}
 			continue
 		}
 		tokens := strings.Fields(row)
-		l, err := parse(s.encoding, tokens[1:])
+		l, err := t.parse(s.encoding, tokens[1:])
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
@@ -397,15 +450,15 @@ func read(text string) (*table, error) {
 type pool struct {
 	forms   []uint64
 	formsAt map[string]int
-	groups  [][groupSize]uint32
-	attrs   []uint32
+	groups  [][groupSize]uint64
+	attrs   []uint64
 }
 
 // groupSize is the number of values of ModRM.mod and ModRM.reg.
 const groupSize = 32
 
 // word returns a form's attributes as those of all operands.
-func (f form) word() uint32 {
+func (f form) word() uint64 {
 	if f.attr&(1<<escapeAt) != 0 {
 		return f.attr
 	}
@@ -439,22 +492,22 @@ func index[E comparable](list *[]E, e E) int {
 }
 
 // entry returns the word of a legacy opcode.
-func (p *pool) entry(forms []form) uint32 {
+func (p *pool) entry(forms []form) uint64 {
 	if len(forms) == 0 {
 		return 0
 	}
 	if len(forms) == 1 && unconditional(forms[0], anyOperand|anyReg) {
 		return forms[0].word()
 	}
-	var group [groupSize]uint32
+	var group [groupSize]uint64
 	for i := range group {
 		group[i] = p.groupEntry(forms, i)
 	}
-	return uint32(index(&p.groups, group)*groupSize) | 1<<groupAt
+	return uint64(index(&p.groups, group)*groupSize) | 1<<groupAt
 }
 
 // groupEntry returns the word of an opcode with those bits 3-7 of ModRM.
-func (p *pool) groupEntry(forms []form, modReg int) uint32 {
+func (p *pool) groupEntry(forms []form, modReg int) uint64 {
 	operand := uint64(memory)
 	if modReg>>3 == 3 {
 		operand = register
@@ -466,7 +519,7 @@ func (p *pool) groupEntry(forms []form, modReg int) uint32 {
 		case unconditional(f, fields):
 			return f.word()
 		default:
-			return uint32(p.list(forms))
+			return uint64(p.list(forms))
 		}
 	}
 	return 0
@@ -486,7 +539,8 @@ func render(t *table) []byte {
 	p := &pool{formsAt: map[string]int{}}
 	p.list(nil)
 	var out bytes.Buffer
-	out.WriteString("// Code generated by gen.go from opcodes.txt. DO NOT EDIT.\n\npackage amd64\n\n")
+	out.WriteString("// Code generated by gen.go from instructions.txt. DO NOT EDIT.\n\npackage amd64\n\n")
+	renderOps(&out, t.ops)
 
 	out.WriteString("// legacyEntries are the one-byte map and, by mandatory prefix, 0F, 0F38 and 0F3A.\n")
 	out.WriteString("var legacyEntries = [13 * 256]attr{\n")
@@ -562,6 +616,15 @@ func render(t *table) []byte {
 	return out.Bytes()
 }
 
+// renderOps writes the classes of instructions.
+func renderOps(out *bytes.Buffer, ops []op) {
+	out.WriteString("// The classes. Everything that a probe mechanism need not tell apart is\n// OpOther.\nconst (\nOpOther Op = iota\n")
+	for _, o := range ops {
+		fmt.Fprintf(out, "Op%s // %s\n", o.name, o.comment)
+	}
+	out.WriteString("\nopCount\n)\n")
+}
+
 // The places in layout. The highest 8 bits hold the length of ModRM and what
 // belongs to it, and whether a base of 5 in the SIB byte means 4 bytes more.
 const (
@@ -632,13 +695,13 @@ func put(out *bytes.Buffer, i, columns int, number any) {
 
 func main() {
 	log.SetFlags(0)
-	text, err := os.ReadFile("opcodes.txt")
+	text, err := os.ReadFile("instructions.txt")
 	if err != nil {
 		log.Fatal(err)
 	}
 	t, err := read(string(text))
 	if err != nil {
-		log.Fatal("opcodes.txt: ", err)
+		log.Fatal("instructions.txt: ", err)
 	}
 	source, err := format.Source(render(t))
 	if err != nil {
