@@ -654,6 +654,6 @@ func TestTablesAreGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("tables.go is not what gen.go makes of opcodes.txt")
+		t.Error("tables.go is not what gen.go makes of instructions.txt")
 	}
 }

@@ -4,7 +4,7 @@ import "xol/decode"
 
 //go:generate go run gennames.go
 
-// nameForm is how one instruction is written: a line of names.txt.
+// nameForm is how one instruction is written: a line of instructions.txt.
 type nameForm struct {
 	mask, want uint32   // it is this one where nameKey&mask == want
 	name       string   // without its suffix; ? stands for a predicate
@@ -249,7 +249,7 @@ func legacyPP(inst *decode.Inst, d Detail) uint32 {
 	return pp
 }
 
-// nameKey packs what the conditions of names.txt compare.
+// nameKey packs what the conditions of instructions.txt compare.
 func nameKey(inst *decode.Inst, d Detail) uint32 {
 	key := uint32(d.W())<<keyW | uint32(d.VectorLength())<<keyL |
 		uint32(d.Reg())<<keyReg | uint32(d.RM())<<keyRM |
@@ -284,7 +284,7 @@ func bit(b bool) uint32 {
 	return 0
 }
 
-// findName returns the form of an instruction, nil where names.txt has none.
+// findName returns the form of an instruction, nil where instructions.txt has none.
 func findName(inst *decode.Inst, d Detail) *nameForm {
 	space, ok := d.nameSpace()
 	if !ok {

@@ -13,8 +13,8 @@ import (
 // stands in a comment, and lookup, where it is not nil, names it and the
 // targets of branches as <symbol+offset>.
 //
-// Names and operands come from names.txt, lengths and targets from the decoded
-// instruction. An instruction that names.txt lacks is written as its place in
+// Names and operands come from instructions.txt, lengths and targets from the decoded
+// instruction. An instruction that instructions.txt lacks is written as its place in
 // the opcode maps, as in evex.map5.66.w0 0x58; one with the property
 // decode.Invalid as (bad).
 //

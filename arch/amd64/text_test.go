@@ -433,7 +433,7 @@ func TestNamesTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("names_table.go is not what gennames.go makes of names.txt")
+		t.Error("names_table.go is not what gennames.go makes of instructions.txt")
 	}
 }
 
