@@ -1,6 +1,7 @@
 # make run    build what is missing, analyze a program of this machine and
 #             explain one address of it
-# make test   every test, or those that PKGS and TESTFLAGS choose
+# make test   every test, or those that PKGS and TESTFLAGS choose; at the end, what
+#             was not judged on this machine, and why
 # make build  bin/xol
 # make lint   gofmt, go vet, staticcheck
 # make race   every test under the race detector (needs a C compiler)
@@ -47,7 +48,7 @@ build: | toolchain
 	$(GO) build -tags "$(TAGS)" -o bin/xol ./cmd/xol
 
 test: | toolchain
-	$(GO) test -timeout 30m -tags "$(TAGS)" $(TESTFLAGS) $(PKGS)
+	@$(GO) run ./scripts/tests -timeout 30m -tags "$(TAGS)" $(TESTFLAGS) $(PKGS)
 
 race: | toolchain
 	CGO_ENABLED=1 $(GO) test -race -tags "$(TAGS)" ./...

@@ -21,6 +21,7 @@ import (
 
 	"xol/arch/amd64"
 	"xol/decode"
+	"xol/internal/skip"
 )
 
 // nativeRuns are programs of the host. Each is single-stepped from its very start
@@ -85,7 +86,7 @@ func TestFreeRegionsAreNotEnteredByPrograms(t *testing.T) {
 		}
 		steps, err := stepProgram(files, run.argv, run.leaps, limit)
 		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-			t.Skip("processes must not be traced here:", err)
+			skip.Missing(t, "the right to trace a process", err)
 		}
 		if err != nil {
 			t.Fatalf("%s: %v", run.argv[0], err)

@@ -7,6 +7,7 @@ import (
 
 	"xol/arch"
 	"xol/internal/nativecpu"
+	"xol/internal/skip"
 	"xol/machine"
 )
 
@@ -17,7 +18,7 @@ func skipWithoutCPU(t *testing.T) {
 	t.Helper()
 	e, err := openCPU(isaOf(t, "amd64"))
 	if err != nil {
-		t.Skip(err)
+		skip.Missing(t, "the right to trace a process", err)
 	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"xol/arch"
 	"xol/decode"
 	"xol/image"
+	"xol/internal/skip"
 )
 
 // libraries are C libraries of the ISAs, where cross compilers put them.
@@ -40,7 +41,7 @@ func windows(t *testing.T, isa arch.Prober, n int) (runs [][]decode.Inst) {
 	t.Helper()
 	im, err := image.OpenFile(libraries[isa.Name()], image.Options{})
 	if os.IsNotExist(err) {
-		t.Skip(err)
+		skip.Missing(t, "libraries of the ISA", err)
 	}
 	if err != nil {
 		t.Fatal(err)

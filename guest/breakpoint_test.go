@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	"xol/internal/skip"
 	"xol/machine"
 )
 
@@ -201,13 +202,11 @@ func TestGateOfWatchedStack(t *testing.T) {
 // TestHandlersMayRunCodeForLong runs code in handlers until the engine has no room
 // for more: it must not make any there and then.
 func TestHandlersMayRunCodeForLong(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
+	skip.Long(t, "an engine's room for code is used up")
 	const calls, runs = 50, 6000
 	eachGate(t, func(t *testing.T, c *CPU, arg int, handler *func() error) {
 		if c.m.opt.Exact {
-			t.Skip("what is counted does not matter")
+			skip.Pointless(t, "what is counted does not matter")
 		}
 		state := c.m.File.NewState()
 		*handler = func() error {

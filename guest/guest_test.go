@@ -16,6 +16,7 @@ import (
 	"xol/arch/arm64"
 	"xol/arch/ppc64"
 	"xol/internal/isatest"
+	"xol/internal/skip"
 	"xol/machine"
 )
 
@@ -525,12 +526,12 @@ func usage(t *testing.T) (maps, resident int) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
-		t.Skip(err)
+		skip.Missing(t, "/proc", err)
 	}
 	var size int
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
-		t.Skip(err)
+		skip.Missing(t, "/proc", err)
 	}
 	if _, err := fmt.Sscan(string(statm), &size, &resident); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"xol/internal/refdata"
+	"xol/internal/skip"
 )
 
 // gosymFunctions returns what Go's own reader finds in a table.
@@ -149,14 +150,14 @@ func TestReadGoFunctionsOfThisProgram(t *testing.T) {
 	}
 	f, err := elf.NewFile(bytes.NewReader(program))
 	if err != nil {
-		t.Skip("this program is no ELF file: ", err)
+		skip.Missing(t, "a test program that is an ELF file", err)
 	}
 	table, err := f.Section(".gopclntab").Data()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if f.Type != elf.ET_EXEC {
-		t.Skip("this program runs at other addresses than its file's")
+		skip.Missing(t, "a test program that runs at its file's addresses")
 	}
 	// Where the functions start is known by where this one is.
 	want := gosymFunctions(t, table, 0)
@@ -201,7 +202,7 @@ func TestReadGoFunctionsOfOtherProgram(t *testing.T) {
 func TestGoFunctionsOfGo115(t *testing.T) {
 	data, err := refdata.Read(filepath.Join(build.Default.GOROOT, "src/debug/gosym/testdata/pcln115.gz"))
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip(err)
+		skip.Missing(t, "the source of Go", err)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"xol/image/isa"
+	"xol/internal/skip"
 	"xol/place"
 )
 
@@ -431,7 +432,7 @@ func TestDataEnd(t *testing.T) {
 // panics: at calls of runtime.deferreturn, and at all of them.
 func TestLandingsOfThisProgram(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
-		t.Skip("the call is looked for as amd64 has it")
+		skip.Missing(t, "a program of the ISA", "amd64")
 	}
 	path, err := os.Executable()
 	if err != nil {
@@ -496,7 +497,7 @@ func openReal(t *testing.T, path string) *Image {
 	t.Helper()
 	im, err := OpenFile(path, Options{})
 	if err != nil {
-		t.Skip(err)
+		skip.Missing(t, "programs of this machine", err)
 	}
 	t.Cleanup(func() { im.Close() })
 	return im
@@ -507,7 +508,7 @@ func openReal(t *testing.T, path string) *Image {
 func TestLandingsLikeReadelf(t *testing.T) {
 	readelf, err := exec.LookPath("readelf")
 	if err != nil {
-		t.Skip(err)
+		skip.Missing(t, "readelf")
 	}
 	for _, path := range realFiles {
 		t.Run(path, func(t *testing.T) {

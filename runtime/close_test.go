@@ -14,6 +14,7 @@ import (
 	"xol/guest"
 	"xol/image"
 	"xol/internal/isatest"
+	"xol/internal/skip"
 	"xol/machine"
 	"xol/runtime"
 )
@@ -31,7 +32,7 @@ func measure(t *testing.T) (h holdings) {
 	debug.FreeOSMemory()
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
-		t.Skip(err)
+		skip.Missing(t, "/proc", err)
 	}
 	pages, err := strconv.Atoi(string(bytes.Fields(statm)[1]))
 	if err != nil {

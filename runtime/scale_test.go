@@ -24,6 +24,7 @@ import (
 	"xol/guest"
 	"xol/image"
 	"xol/internal/isatest"
+	"xol/internal/skip"
 	"xol/machine"
 	"xol/runtime"
 )
@@ -83,7 +84,7 @@ func unpackKernel(t testing.TB) *bytes.Reader {
 	t.Helper()
 	f, err := os.Open(kernelPath)
 	if err != nil {
-		t.Skip(err)
+		skip.Missing(t, "a kernel", err)
 	}
 	defer f.Close()
 	r, err := xz.NewReader(bufio.NewReader(f))
@@ -152,9 +153,7 @@ func heap() uint64 {
 }
 
 func TestScale(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a whole kernel")
-	}
+	skip.Long(t, "a whole kernel")
 	p := openKernel(t, runtime.Options{Kernel: true})
 	addrs := p.optimizable(t, manyProbes)
 	// What the image keeps for all probes is no probe's.

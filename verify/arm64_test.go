@@ -16,6 +16,7 @@ import (
 	"xol/image"
 	"xol/internal/archtest"
 	"xol/internal/emulator"
+	"xol/internal/skip"
 	"xol/machine"
 	"xol/relocate"
 	"xol/verify"
@@ -279,7 +280,7 @@ func TestARM64Random(t *testing.T) {
 func TestARM64File(t *testing.T) {
 	img, err := image.OpenFile("/usr/aarch64-linux-gnu/lib/libm.so.6", image.Options{})
 	if os.IsNotExist(err) {
-		t.Skip(err)
+		skip.Missing(t, "libraries of the ISA", err)
 	}
 	if err != nil {
 		t.Fatal(err)

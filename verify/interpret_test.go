@@ -15,6 +15,7 @@ import (
 	"xol/decode"
 	"xol/internal/cputest"
 	"xol/internal/refdata"
+	"xol/internal/skip"
 	"xol/machine"
 	"xol/verify"
 )
@@ -46,7 +47,7 @@ func (p *interpretation) compare(t *testing.T, insts []decode.Inst) {
 	t.Helper()
 	engine, err := p.open(p.isa.Name(), p.isa.Registers())
 	if err != nil {
-		t.Skip(err)
+		skip.Missing(t, "an engine", err)
 	}
 	defer engine.Close()
 	counts := map[string]int{}
@@ -252,7 +253,7 @@ func TestInterpretMistakesAreFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			engine, err := openEmulator("arm64", arm64.Registers())
 			if err != nil {
-				t.Skip(err)
+				skip.Missing(t, "an engine", err)
 			}
 			defer engine.Close()
 			p := &interpretation{isa: mistaken{arm64.ISA{}, c.mistake}, states: 4}

@@ -6,6 +6,7 @@ import (
 
 	"xol/arch/ppc64"
 	"xol/decode"
+	"xol/internal/skip"
 	"xol/machine"
 	"xol/relocate"
 	"xol/verify"
@@ -35,7 +36,7 @@ func ppc64Options(t *testing.T, isa ppc64.ISA, reach relocate.Reach) verify.Opti
 	}
 	engines, err := open()
 	if err != nil {
-		t.Skip(err)
+		skip.Missing(t, "an engine", err)
 	}
 	if err := engines[0].Close(); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"xol/internal/archtest"
 	"xol/internal/nativecpu"
 	"xol/internal/refdata"
+	"xol/internal/skip"
 	"xol/machine"
 	"xol/relocate"
 	"xol/verify"
@@ -43,7 +44,7 @@ var openers = sync.OnceValue(func() map[string]opener {
 func engines(t *testing.T) map[string]opener {
 	t.Helper()
 	if len(openers()) == 0 {
-		t.Skip("nothing to run code with")
+		skip.Missing(t, "an engine", "amd64")
 	}
 	return openers()
 }
@@ -389,7 +390,7 @@ func TestBrokenRelocatorsAreCaught(t *testing.T) {
 			right := run(t, insts, c.region, opt)
 			report(t, amd64.ISA{}, right)
 			if right.Executed == 0 {
-				t.Skip(right.Skipped)
+				skip.Missing(t, "an engine that runs the instructions", right.Skipped)
 			}
 			opt.Target = target{mutate: c.mutate}
 			if r := run(t, insts, c.region, opt); r.Differences != 1 || len(r.Examples) != 1 || len(r.Examples[0].What) == 0 {

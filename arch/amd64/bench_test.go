@@ -10,6 +10,7 @@ import (
 
 	"xol/decode"
 	"xol/internal/refdata"
+	"xol/internal/skip"
 )
 
 // benchText returns instructions of real programs, in random order.
@@ -29,12 +30,12 @@ func ownText(b *testing.B) []byte {
 	}
 	f, err := elf.Open(path)
 	if err != nil {
-		b.Skip(err)
+		skip.Missing(b, "a program of the ISA", err)
 	}
 	defer f.Close()
 	section := f.Section(".text")
 	if f.Machine != elf.EM_X86_64 || section == nil {
-		b.Skip("not an amd64 program")
+		skip.Missing(b, "a program of the ISA", "amd64")
 	}
 	text, err := section.Data()
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"xol/decode"
 	"xol/internal/archtest"
 	"xol/internal/refdata"
+	"xol/internal/skip"
 )
 
 // wrongRows are the rows of the reference lists that are wrong.
@@ -638,9 +639,7 @@ func TestBranch66(t *testing.T) {
 func TestDecodeAllocs(t *testing.T) { archtest.CheckDecodeAllocs(t, ISA{}, benchText(t)) }
 
 func TestTablesAreGenerated(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs the go tool")
-	}
+	skip.Long(t, "the go command runs")
 	made := filepath.Join(t.TempDir(), "tables")
 	if out, err := exec.Command("go", "run", "gen.go", made).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -15,6 +15,7 @@ import (
 
 	"xol/classify"
 	"xol/internal/refdata"
+	"xol/internal/skip"
 	"xol/kernel"
 )
 
@@ -374,9 +375,7 @@ func (x *inat) length(b []byte) int {
 // kernels' images: every opcode of every map after many prefixes, and bytes at
 // random.
 func TestKernelDecoderAgreesWithImage(t *testing.T) {
-	if testing.Short() {
-		t.Skip("unpacks whole kernels")
-	}
+	skip.Long(t, "whole kernels")
 	for _, image := range []struct {
 		version classify.Version
 		file    string

@@ -11,6 +11,7 @@ import (
 	"xol/decode"
 	"xol/internal/nativecpu"
 	"xol/internal/refdata"
+	"xol/internal/skip"
 	"xol/machine"
 )
 
@@ -23,7 +24,7 @@ func TestEffects(t *testing.T) {
 	file := amd64.Registers()
 	cpu, err := nativecpu.Open(file)
 	if err != nil {
-		t.Skip(err)
+		skip.Missing(t, "the right to trace a process", err)
 	}
 	defer cpu.Close()
 	const (

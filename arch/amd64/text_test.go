@@ -13,6 +13,7 @@ import (
 
 	"xol/decode"
 	"xol/internal/refdata"
+	"xol/internal/skip"
 )
 
 // decodeText decodes the instruction that hexBytes starts with and writes it.
@@ -352,9 +353,7 @@ func visitEncodings(visit func(code []byte)) {
 // TestNamesMatchDecoder checks that every instruction has a name and every name
 // an instruction.
 func TestNamesMatchDecoder(t *testing.T) {
-	if testing.Short() {
-		t.Skip("tries some million encodings")
-	}
+	skip.Long(t, "millions of encodings")
 	reached := map[*nameForm]bool{}
 	visitEncodings(func(code []byte) {
 		var inst decode.Inst

@@ -7,6 +7,7 @@ import (
 
 	"xol/arch/amd64"
 	"xol/internal/nativecpu"
+	"xol/internal/skip"
 	"xol/machine"
 )
 
@@ -17,7 +18,7 @@ func TestTraps(t *testing.T) {
 	file := amd64.Registers()
 	cpu, err := nativecpu.Open(file)
 	if err != nil {
-		t.Skip(err)
+		skip.Missing(t, "the right to trace a process", err)
 	}
 	defer cpu.Close()
 	in, out := file.NewState(), file.NewState()

@@ -11,6 +11,7 @@ import (
 
 	"xol/internal/archtest"
 
+	"xol/internal/skip"
 	"xol/relocate"
 )
 
@@ -111,7 +112,7 @@ func runGuest(t *testing.T, emulator string, program []byte) int {
 func TestLandingInGuardedPages(t *testing.T) {
 	emulator, err := exec.LookPath("qemu-aarch64")
 	if err != nil {
-		t.Skip(err)
+		skip.Missing(t, "qemu-user", "qemu-aarch64")
 	}
 	const backToNext = insnB | (guestOriginal+4-(guestTarget+8))>>2&0x3ffffff
 	for _, c := range []struct {

@@ -8,6 +8,7 @@ import (
 	"xol/classify"
 	"xol/decode"
 	"xol/image"
+	"xol/internal/skip"
 	"xol/optcheck"
 	"xol/optcheck/flow"
 )
@@ -47,13 +48,13 @@ func textOnly(im *image.Image) *optcheck.Addresses {
 func TestPrograms(t *testing.T) {
 	list := os.Getenv(programsVariable)
 	if list == "" {
-		t.Skipf("%s names no files", programsVariable)
+		skip.Missing(t, "programs of other machines", programsVariable+" names none")
 	}
 	for _, path := range filepath.SplitList(list) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			im, err := image.OpenFile(path, image.Options{})
 			if err != nil {
-				t.Skip(err)
+				skip.Missing(t, "programs of other machines", err)
 			}
 			defer im.Close()
 			countJumps(t, im)

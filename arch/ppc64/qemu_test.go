@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"xol/internal/skip"
 )
 
 // A guest is a static program for qemu's user mode that runs pieces of code
@@ -286,7 +288,7 @@ func (g *guest) run(t *testing.T) []guestResult {
 	t.Helper()
 	qemu, err := exec.LookPath("qemu-" + g.isa.Name())
 	if err != nil {
-		t.Skipf("no qemu-%s, of the package qemu-user", g.isa.Name())
+		skip.Missing(t, "qemu-user", "qemu-"+g.isa.Name())
 	}
 	program := filepath.Join(t.TempDir(), "guest")
 	if err := os.WriteFile(program, g.elf(), 0o755); err != nil {

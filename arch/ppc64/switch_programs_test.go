@@ -8,6 +8,7 @@ import (
 	"xol/classify"
 	"xol/decode"
 	"xol/image"
+	"xol/internal/skip"
 	"xol/optcheck"
 	"xol/optcheck/flow"
 )
@@ -51,13 +52,13 @@ type tally struct {
 func TestPrograms(t *testing.T) {
 	list := os.Getenv(programsVariable)
 	if list == "" {
-		t.Skipf("%s names no files", programsVariable)
+		skip.Missing(t, "programs of other machines", programsVariable+" names none")
 	}
 	for _, path := range filepath.SplitList(list) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			file, err := os.ReadFile(path)
 			if err != nil {
-				t.Skip(err)
+				skip.Missing(t, "programs of other machines", err)
 			}
 			p := openProgram(t, file)
 			n := p.count(t)

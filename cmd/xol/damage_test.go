@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"xol/internal/skip"
 )
 
 var (
@@ -230,9 +232,7 @@ func TestDamagedFiles(t *testing.T) {
 		readBatch(t)
 		return
 	}
-	if testing.Short() {
-		t.Skip("slow")
-	}
+	skip.Long(t, "damaged files")
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"xol/internal/refdata"
+	"xol/internal/skip"
 )
 
 // What README.md and the help texts show is run here as it stands, by a shell, in
@@ -78,7 +79,7 @@ type shop struct {
 func openShop(t *testing.T) *shop {
 	t.Helper()
 	if _, err := exec.LookPath("bash"); err != nil {
-		t.Skip("examples are for a shell: ", err)
+		skip.Missing(t, "a shell", err)
 	}
 	s := &shop{dir: t.TempDir()}
 	tags := ""
@@ -148,7 +149,7 @@ func systemMap(t *testing.T, kernel string) string {
 	t.Helper()
 	out, err := exec.Command("nm", "-n", kernel).Output()
 	if err != nil {
-		t.Skip("nm makes the System.map of the examples: ", err)
+		skip.Missing(t, "nm", err)
 	}
 	return string(out)
 }
@@ -274,7 +275,7 @@ func runReadme(t *testing.T, s *shop) {
 	for _, e := range examples {
 		t.Run(e.command, func(t *testing.T) {
 			if file := s.missing(e.command, true); file != "" {
-				t.Skip("not compared: needs ", file)
+				skip.Missing(t, "files of examples", file)
 			}
 			skipSlow(t, e.command)
 			stdout, stderr, status := s.run(t, e.command)
@@ -299,7 +300,7 @@ func runHelp(t *testing.T, s *shop) {
 			}
 			t.Run(command, func(t *testing.T) {
 				if file := s.missing(command, false); file != "" {
-					t.Skip("not run: needs ", file)
+					skip.Missing(t, "files of examples", file)
 				}
 				skipSlow(t, command)
 				stdout, stderr, status := s.run(t, command)
@@ -330,11 +331,9 @@ func skipSlow(t *testing.T, command string) {
 	if !regexp.MustCompile(`^xol (verify|matrix)|^make`).MatchString(command) {
 		return
 	}
-	if testing.Short() {
-		t.Skip("slow")
-	}
+	skip.Long(t, "examples that execute code")
 	if !hasEngine() {
-		t.Skip("not run: this build has no engine")
+		skip.Missing(t, "an engine", "the build has none")
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"xol/internal/skip"
 )
 
 // fixture returns what is in a file of testdata.
@@ -219,7 +221,7 @@ func TestStreams(t *testing.T) {
 	stream := func(content []byte) string {
 		path := filepath.Join(t.TempDir(), "fifo")
 		if err := syscall.Mkfifo(path, 0o600); err != nil {
-			t.Skip("no FIFOs here:", err)
+			skip.Missing(t, "FIFOs", err)
 		}
 		go os.WriteFile(path, content, 0)
 		return path

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"xol/internal/skip"
 )
 
 // listedMarker is a marker as both readelf and xol tell it.
@@ -24,7 +26,7 @@ type listedMarker struct {
 func TestMarkersAgreeWithReadelf(t *testing.T) {
 	readelf, err := exec.LookPath("readelf")
 	if err != nil {
-		t.Skip("no readelf")
+		skip.Missing(t, "readelf")
 	}
 	files := []string{"testdata/markers-amd64.elf", "testdata/markers-arm64.elf", "testdata/markers-ppc64.elf", "testdata/markers-ppc64le.elf"}
 	for _, pattern := range []string{
@@ -41,7 +43,7 @@ func TestMarkersAgreeWithReadelf(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			text, err := exec.Command(readelf, "--notes", "--wide", file).Output()
 			if err != nil {
-				t.Skipf("readelf: %v", err)
+				skip.Missing(t, "programs of this machine", file)
 			}
 			want, got := parseReadelf(string(text)), listMarkers(t, file)
 			if !slices.Equal(got, want) {

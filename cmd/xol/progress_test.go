@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"xol/internal/skip"
 	"xol/matrix"
 )
 
@@ -49,7 +50,7 @@ func terminal(t *testing.T) (tty *os.File, written func() string) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		t.Skip("no terminals here:", err)
+		skip.Missing(t, "terminals", err)
 	}
 	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
 	if err == nil {
@@ -59,7 +60,7 @@ func terminal(t *testing.T) (tty *os.File, written func() string) {
 		tty, err = os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
 	}
 	if err != nil {
-		t.Skip("no terminals here:", err)
+		skip.Missing(t, "terminals", err)
 	}
 	all := make(chan string)
 	go func() {

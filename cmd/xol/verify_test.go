@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"xol/arch"
+	"xol/internal/skip"
 	"xol/machine"
 )
 
@@ -38,7 +39,7 @@ func TestVerify(t *testing.T) {
 		for _, distance := range []string{"near", "far"} {
 			t.Run(name+" "+distance, func(t *testing.T) {
 				if !canRun(t, name) {
-					t.Skip("nothing runs this ISA here")
+					skip.Missing(t, "an engine", name)
 				}
 				inv := xol("verify --states 5 -o json --distance "+distance+" "+filepath.Join("testdata", name+".elf"), "")
 				var report struct {

@@ -9,6 +9,7 @@ import (
 
 	"xol/arch/amd64"
 	"xol/decode"
+	"xol/internal/skip"
 	"xol/machine"
 )
 
@@ -22,7 +23,7 @@ func open(t *testing.T) (*CPU, *machine.File) {
 	f := amd64.Registers()
 	c, err := Open(f)
 	if err != nil {
-		t.Skip("no ptrace here: ", err)
+		skip.Missing(t, "the right to trace a process", err)
 	}
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
@@ -119,7 +120,7 @@ func TestVectorsAreSetAndRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if event.Kind == machine.EventUndefined {
-		t.Skip("no AVX2 here")
+		skip.Missing(t, "AVX2")
 	}
 	for i, b := range f.Bytes(out, amd64.ZMM0) {
 		want := byte(0)

@@ -18,6 +18,7 @@ import (
 
 	"xol/classify"
 	"xol/decode"
+	"xol/internal/skip"
 	"xol/place"
 )
 
@@ -27,7 +28,7 @@ func Full(t testing.TB, elem ...string) string {
 	t.Helper()
 	path, err := Beside(elem...)
 	if err != nil {
-		t.Skip(err)
+		skip.Missing(t, "../shared", filepath.Join(elem...))
 	}
 	return path
 }
