@@ -11,12 +11,14 @@ import (
 // kprobe_lookup_name].
 const entryRange = 16
 
+// localEntries is the version of the ABI in which functions have two entries.
+const localEntries = 2
+
 // Entry returns where a probe stands that is put on a judged function by its
 // name. On ppc64 with two entries that is the local one, which all calls come
 // by: the global one only sets the TOC pointer up for calls from elsewhere. A
 // kernel takes the site of ftrace, where it has one for kprobes to use.
 func (a *Analysis) Entry(r *Result) uint64 {
-	const localEntries = 2
 	f := &r.Function
 	if a.Image.ABI() != localEntries {
 		return f.Addr

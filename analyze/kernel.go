@@ -36,6 +36,11 @@ func detect(img *image.Image, isa arch.ISA, known kernel.Facts) (kernel.Facts, e
 		}
 		known.Config = config
 	}
+	// What names a kernel has tells how it was built, where they are all of a kernel
+	// that has kprobes.
+	if img.Kind() == image.KindKernel && known.HasSymbol == nil && img.SymbolCount("register_kprobe") > 0 {
+		known.HasSymbol = func(name string) bool { return img.SymbolCount(name) > 0 }
+	}
 	return known, known.Check()
 }
 

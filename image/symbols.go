@@ -332,6 +332,22 @@ func (t *symtab) takeDebug(im, d *file, path string) error {
 	return nil
 }
 
+// SymbolCount returns how many symbols of the file have that name, of functions and of
+// data; 0 where there are none or the table cannot be read.
+func (im *namedFile) SymbolCount(name string) (n int) {
+	t, err := im.symbols()
+	if err != nil {
+		return 0
+	}
+	t.each(name, func(s *symbol) bool {
+		if !s.external() {
+			n++
+		}
+		return true
+	})
+	return n
+}
+
 // SymbolAddress returns the address of a symbol that the file defines.
 func (im *namedFile) SymbolAddress(name string) (addr uint64, ok bool) {
 	t, err := im.symbols()

@@ -104,7 +104,7 @@ type Source uint8
 // The sources, the weakest first.
 const (
 	Assumed    Source = iota // it is Debian's default for that version
-	Told                     // the banner of the kernel, or the vermagic of the module
+	Told                     // the kernel's banner or symbols, or the vermagic of the module
 	Configured               // a configuration, of a file or in the kernel
 	Given                    // somebody has said so
 )

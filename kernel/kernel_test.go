@@ -67,6 +67,10 @@ func config(t *testing.T, text string) *kconfig.Config {
 	return c
 }
 
+func has(symbol string) func(string) bool {
+	return func(name string) bool { return name == symbol }
+}
+
 func TestSetting(t *testing.T) {
 	told := Identity{Version: classify.Linux(6, 1).Patch(9), Preemption: false, Known: true}
 	for _, tc := range []struct {
@@ -85,6 +89,11 @@ func TestSetting(t *testing.T) {
 		{"by the older name", Facts{Arch: "amd64", Identity: told}, Retpoline, "CONFIG_RETPOLINE=y", Assumed},
 		{"by the newer name", Facts{Arch: "amd64", Identity: Identity{Version: classify.Linux(7, 3)}}, Retpoline, "CONFIG_MITIGATION_RETPOLINE=y", Assumed},
 		{"the banner", Facts{Arch: "amd64", Identity: told}, Preemption, "CONFIG_PREEMPTION=n", Told},
+		{"a symbol", Facts{Arch: "amd64", Identity: told, HasSymbol: has("ibt_save")}, IBT, "CONFIG_X86_KERNEL_IBT=y", Told},
+		{"no symbol", Facts{Arch: "amd64", Identity: told, HasSymbol: has("ibt_save")}, KprobesOnFtrace, "CONFIG_KPROBES_ON_FTRACE=n", Told},
+		{"a symbol that it would not have", Facts{Arch: "amd64", Identity: told, HasSymbol: has("__within_notrace_func")}, OnNotrace, "CONFIG_KPROBE_EVENTS_ON_NOTRACE=n", Told},
+		{"a symbol that may be missing", Facts{Arch: "amd64", Identity: told, HasSymbol: has("")}, OnNotrace, "CONFIG_KPROBE_EVENTS_ON_NOTRACE=n", Assumed},
+		{"the banner before a symbol", Facts{Arch: "amd64", Identity: told, HasSymbol: has("preempt_schedule")}, Preemption, "CONFIG_PREEMPTION=n", Told},
 		{"a configuration", Facts{Arch: "amd64", Identity: told, Config: config(t, "CONFIG_PREEMPTION=y")}, Preemption, "CONFIG_PREEMPTION=y", Configured},
 		{"a configuration without it", Facts{Arch: "amd64", Identity: told, Config: config(t, "CONFIG_SMP=y")}, KprobesOnFtrace, "CONFIG_KPROBES_ON_FTRACE=n", Configured},
 		{"somebody", Facts{Arch: "amd64", Identity: told, Config: config(t, "CONFIG_PREEMPTION=y"), Given: map[Option]bool{Preemption: false}}, Preemption, "CONFIG_PREEMPTION=n", Given},

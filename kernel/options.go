@@ -64,50 +64,62 @@ var always classify.Span
 // packages linux-config-5.10, -6.1, -6.12 and -7.3 have them for the flavours
 // amd64, arm64 and powerpc64le. Of an architecture that no row names the option is
 // off.
+//
+// shows is a function that kernels with the option have and others have not, hides one
+// that kernels with the option have not.
 var options = [numOptions]struct {
-	names  []named
-	asks   asked
-	debian []usual
+	names        []named
+	asks         asked
+	debian       []usual
+	shows, hides string
 }{
 	Preemption: {
 		[]named{{"PREEMPTION", always}},
 		asked{arches: []string{"amd64"}},
 		[]usual{{"amd64", since(6, 1)}, {"arm64", since(7, 3)}, {"ppc64", since(7, 3)}},
+		"preempt_schedule", "",
 	},
 	Retpoline: {
 		[]named{{"RETPOLINE", until(6, 8)}, {"MITIGATION_RETPOLINE", since(6, 8)}},
 		asked{arches: []string{"amd64"}},
 		[]usual{{"amd64", always}},
+		"__x86_indirect_thunk_rax", "",
 	},
 	IBT: {
 		[]named{{"X86_KERNEL_IBT", since(5, 18)}},
 		asked{arches: []string{"amd64"}, versions: since(5, 18)},
 		[]usual{{"amd64", since(6, 12)}},
+		"ibt_save", "",
 	},
 	CFI: {
 		[]named{{"CFI_CLANG", until(6, 18)}, {"CFI", since(6, 18)}},
 		asked{arches: []string{"amd64"}, versions: since(6, 12)},
 		nil,
+		"report_cfi_failure", "",
 	},
 	KprobesOnFtrace: {
 		[]named{{"KPROBES_ON_FTRACE", always}},
 		asked{arches: []string{"amd64", "ppc64", "ppc64le"}},
 		[]usual{{"amd64", always}, {"ppc64", always}},
+		"kprobe_ftrace_handler", "",
 	},
 	OnNotrace: {
 		[]named{{"KPROBE_EVENTS_ON_NOTRACE", always}},
 		asked{via: []registration.Via{registration.KprobeEvents, registration.Perf}},
 		nil,
+		"", "__within_notrace_func",
 	},
 	DynamicFtrace: {
 		[]named{{"DYNAMIC_FTRACE", always}},
 		asked{via: []registration.Via{registration.KprobeEvents, registration.Perf}},
 		[]usual{{"amd64", always}, {"arm64", always}, {"ppc64", always}},
+		"ftrace_location", "",
 	},
 	Fprobe: {
 		[]named{{"FPROBE", since(5, 18)}},
 		asked{via: []registration.Via{registration.BPF}, versions: since(5, 18)},
 		[]usual{{"amd64", since(6, 12)}, {"arm64", since(7, 3)}, {"ppc64", since(6, 12)}},
+		"register_fprobe_ips", "",
 	},
 }
 
@@ -165,6 +177,9 @@ type Facts struct {
 	Identity
 	Config *kconfig.Config // nil for none
 	Given  map[Option]bool // what somebody has said
+	// HasSymbol reports whether the kernel has a symbol; nil where its symbols are not
+	// known.
+	HasSymbol func(name string) bool
 }
 
 // Setting returns an option with the strongest source there is for it.
@@ -181,9 +196,26 @@ func (f *Facts) Setting(o Option) Setting {
 	case o == Preemption && f.Known:
 		s.On, s.Source = f.Preemption, Told
 	default:
-		s.On = o.usual(f.Arch, f.Version)
+		var told bool
+		if s.On, told = f.shown(o); told {
+			s.Source = Told
+		} else {
+			s.On = o.usual(f.Arch, f.Version)
+		}
 	}
 	return s
+}
+
+// shown reports whether the kernel's symbols tell that an option is on.
+func (f *Facts) shown(o Option) (on, told bool) {
+	t := &options[o]
+	switch {
+	case f.HasSymbol == nil:
+		return false, false
+	case t.shows != "":
+		return f.HasSymbol(t.shows), true
+	}
+	return false, f.HasSymbol(t.hides) // that it is missing says nothing: it may be inlined
 }
 
 // Settings returns every option.

@@ -10,6 +10,7 @@ import (
 	"xol/classify"
 	"xol/decode"
 	"xol/image"
+	"xol/registration"
 )
 
 // insnRecords prints a record for each instruction.
@@ -117,6 +118,11 @@ func (f *analyzedFile) fields(r *records) {
 	r.str("profile", f.Profile.Name())
 	r.only(f.Asked != "")
 	r.str("profile_asked", f.Asked)
+	r.only(f.Kernel.Release != "")
+	r.str("kernel", f.Kernel.Version.String())
+	assumed := settingNames(f.Assumed(registration.Register))
+	r.only(len(assumed) > 0)
+	r.strs("assumed", assumed)
 	r.only(true)
 	r.only(f.Missing != 0)
 	r.str("missing", f.Missing.String())

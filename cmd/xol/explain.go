@@ -13,8 +13,11 @@ import (
 	"xol/classify"
 	"xol/decode"
 	"xol/image"
+	"xol/kernel"
+	"xol/notation"
 	"xol/optcheck"
 	"xol/place"
+	"xol/registration"
 )
 
 // explainOptions are the flags of explain.
@@ -26,12 +29,13 @@ type explainOptions struct {
 	format  choice
 	profile profileFlag
 	kconfig kconfigFlag
+	via     viaFlag
 }
 
 func (a *app) explainCommand() *cobra.Command {
 	opt := explainOptions{format: choiceOf(formatTable, formatJSON)}
 	cmd := &cobra.Command{
-		Use:   "explain [flags] FILE PLACE",
+		Use:   "explain [flags] [FILE] PLACE",
 		Short: "Explain one address: may it be probed, what happens, why, what else could be done",
 		Long: `Explain one address of an ELF file: the instructions around it and the verdict on
 a probe there, with the rule, what stands in the way, the error number and what to
@@ -39,7 +43,13 @@ do instead; and whether the breakpoint may become a jump.
 
 PLACE is symbol, symbol+0x1c, 0xffffffff81000000 (an address), file:0x1040 (an
 offset in the file, as uprobe_events takes it) or source.c:123 (with DWARF lines).
-With DWARF a function that is only inlined has a place wherever that is.
+With DWARF a function that is only inlined has a place wherever that is. A probe as
+tracers write it is a place as well: kprobe:vfs_read+4, uprobe:/bin/bash:main,
+usdt:/path:provider:name, a line of kprobe_events, vfs_read%return. One that names
+its file needs no FILE.
+
+A kprobe is asked for as register_kprobe takes it, or by --via; a probe in the
+notation of a tracer as that tracer does it, which refuses more.
 
 The name of a function alone means its entry as Linux has it: on ppc64 with two
 entries the local one, or the site of ftrace; an address is taken as it is.
@@ -50,22 +60,29 @@ below /usr/lib/debug; those of a stripped kernel from its own table (kallsyms).
 With --region also what the jump would replace, who can land there, and the detour
 buffer that it would lead to, as the first profile that allows it has them.
 
-For a Linux kernel or module the verdicts are those of linux-6.12 and isa, else of
-isa and uprobe-linux-6.12; that of --profile comes first, in the place of another
-version of the same.
+For a Linux kernel or module the verdicts are those of its own version and isa, else
+of isa and uprobe-linux-6.12; that of --profile comes first, in the place of another
+version of the same. Options of the kernel that neither its file nor --kconfig tells
+are taken to be Debian's; where the answer depends on one, it is named.
 
 Exit status: 1 where the first of these profiles refuses the probe, 2 where the file
 tells too little to judge it, as a kernel without names does.`,
 		Example: `  xol explain /bin/bash main
   xol explain --region vmlinux vfs_read+9
-  xol explain --profile uprobe-linux-6.12 -o json ./a.out main.c:12`,
-		Args:              takes("FILE PLACE", 2, 2),
+  xol explain --profile uprobe-linux-6.12 -o json ./a.out main.c:12
+  xol explain uretprobe:/bin/bash:readline
+  xol explain --via kprobe_events --kconfig /boot/config-6.1.0-50-amd64 vmlinux vfs_read+9`,
+		Args:              takes("[FILE] PLACE", 1, 2),
 		ValidArgsFunction: a.completePlace,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opt.context < 0 {
 				return usageError(cmd, errors.New("--context must not be negative"))
 			}
-			return a.explain(&opt, args[0], args[1])
+			given := ""
+			if len(args) == 2 {
+				given = args[0]
+			}
+			return a.explain(&opt, given, args[len(args)-1])
 		},
 		DisableFlagsInUseLine: true,
 	}
@@ -77,6 +94,7 @@ tells too little to judge it, as a kernel without names does.`,
 	opt.format.addTo(cmd, flags, "output", "o", "output format")
 	opt.profile.addTo(cmd, flags, "rules to judge by first (default by the kind of file)")
 	opt.kconfig.addTo(cmd, flags)
+	opt.via.addTo(cmd, flags)
 	return cmd
 }
 
@@ -106,7 +124,15 @@ func (a *app) completePlace(_ *cobra.Command, args []string, typed string) ([]st
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (a *app) explain(opt *explainOptions, path, where string) error {
+func (a *app) explain(opt *explainOptions, given, where string) error {
+	probe, err := notation.Parse(where)
+	if err != nil {
+		return err
+	}
+	path, err := fileOf(given, &probe)
+	if err != nil {
+		return err
+	}
 	symbols, err := a.readSymbols(opt.symbols)
 	if err != nil {
 		return err
@@ -116,7 +142,7 @@ func (a *app) explain(opt *explainOptions, path, where string) error {
 		return err
 	}
 	defer img.Close()
-	e, err := newExplanation(img, opt, path, where)
+	e, err := newExplanation(img, opt, path, &probe)
 	if err != nil {
 		return fileError(path, err)
 	}
@@ -147,6 +173,9 @@ func (e *explanation) status() error {
 // explanation is all that is told about one address.
 type explanation struct {
 	place   string // as it was asked for
+	probe   *notation.Probe
+	via     registration.Via
+	request analyze.Request
 	addr    uint64
 	also    []uint64 // other addresses that the place could mean
 	inlined bool     // the place is a function that is only inlined
@@ -162,15 +191,29 @@ type answer struct {
 	verdict classify.Verdict
 	jump    optcheck.Verdict
 	forms   []*analyze.Result // the function as other CPUs may have it
+	// returns is the rule that forbids a return probe there; nil where there may be
+	// one.
+	returns   *classify.Rule
+	returning bool // a return probe is asked for
+	via       registration.Via
+	elsewhere []refusal        // by other interfaces
+	assumed   []kernel.Setting // options that the answer depends on
 }
 
-func newExplanation(img *image.Image, opt *explainOptions, path, where string) (*explanation, error) {
-	places, err := img.Resolve(where)
+// refusal is what an interface refuses that another one takes.
+type refusal struct {
+	via  []registration.Via
+	rule *classify.Rule
+}
+
+func newExplanation(img *image.Image, opt *explainOptions, path string, probe *notation.Probe) (*explanation, error) {
+	meant, err := places(img, probe)
 	if err != nil {
 		return nil, err
 	}
-	e := &explanation{place: where, addr: places[0].Addr, inlined: places[0].Inlined}
-	for _, p := range places[1:] {
+	e := &explanation{place: probe.Text, probe: probe, via: opt.via.of(probe), addr: meant[0].Addr, inlined: meant[0].Inlined}
+	e.request = request(probe, &meant[0])
+	for _, p := range meant[1:] {
 		e.also = append(e.also, p.Addr)
 	}
 	armed, err := resolveAll(img, opt.armed)
@@ -191,7 +234,8 @@ func newExplanation(img *image.Image, opt *explainOptions, path, where string) (
 			return nil, res.Err
 		}
 		a := answer{file: &analyzedFile{path, an}, result: res, forms: an.Forms(res)}
-		a.judge(e.addr, places[0].Named)
+		a.judge(e.addr, meant[0].Named)
+		a.register(e)
 		if i, start := decode.Find(res.Insts, a.target(e.addr)); start && i < len(res.Optimize) {
 			a.jump = res.Optimize[i]
 		}
@@ -214,6 +258,43 @@ func (a *answer) judge(addr uint64, named bool) {
 	if a.verdict.MovedTo == 0 && at != addr {
 		a.verdict.MovedTo = at
 	}
+}
+
+// register asks the interface by which the kernel is asked, which may refuse what the
+// instruction allows, and the others.
+func (a *answer) register(e *explanation) {
+	a.returning, a.via = e.probe.Return, e.via
+	a.assumed = a.file.DependsOn(a.result, cmp.Or(a.entry, e.addr), e.via)
+	if a.verdict.Undecided() || mechanismOf(a.profile()) != classify.Kprobes {
+		return
+	}
+	returning := e.request
+	returning.Return = true
+	a.returns = a.file.Registration(a.result, e.via, &returning)
+	rule := a.file.Registration(a.result, e.via, &e.request)
+	switch {
+	case rule != nil:
+		a.verdict, a.jump = classify.Refuse(rule), optcheck.Verdict{}
+	case e.via == registration.BPF: // no breakpoint is asked for
+		a.verdict, a.jump = classify.Verdict{Exec: classify.ExecFtrace}, optcheck.Verdict{}
+	case e.via == registration.Register && a.verdict.OK():
+		a.elsewhere = a.refusedElsewhere(&e.request)
+	}
+}
+
+// refusedElsewhere returns what tracing refuses of what register_kprobe takes.
+func (a *answer) refusedElsewhere(q *analyze.Request) (refused []refusal) {
+	for _, via := range []registration.Via{registration.KprobeEvents, registration.Perf} {
+		rule := a.file.Registration(a.result, via, q)
+		switch last := len(refused) - 1; {
+		case rule == nil:
+		case last >= 0 && refused[last].rule == rule:
+			refused[last].via = append(refused[last].via, via)
+		default:
+			refused = append(refused, refusal{[]registration.Via{via}, rule})
+		}
+	}
+	return refused
 }
 
 // target returns where a probe asked for at addr really stands.

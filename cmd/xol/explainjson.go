@@ -7,6 +7,7 @@ import (
 
 	"xol/classify"
 	"xol/decode"
+	"xol/registration"
 )
 
 // The JSON form of an explanation. Names that analyze and decode use too mean
@@ -62,28 +63,32 @@ type (
 		Width  int     `json:"width"`
 	}
 	answerJSON struct {
-		Profile  string    `json:"profile"`
-		Asked    string    `json:"profile_asked,omitempty"` // where the profile stands in for it
-		Probe    string    `json:"probe"`
-		Errno    int       `json:"errno"`
-		Rule     string    `json:"rule"`
-		Reason   string    `json:"reason"`
-		Exec     string    `json:"exec"`
-		Boost    bool      `json:"boost"`
-		Boosted  bool      `json:"boosted"`
-		Emulator string    `json:"emulator,omitempty"`
-		MovedTo  *address  `json:"moved_to,omitempty"`
-		Culprit  *address  `json:"culprit,omitempty"`
-		Remedy   string    `json:"remedy,omitempty"`
-		Instead  *address  `json:"instead,omitempty"`
-		Hazard   string    `json:"hazard"`
-		HazardIn *happens  `json:"hazard_in,omitempty"`
-		Notes    []happens `json:"notes,omitempty"`
-		Missed   bool      `json:"missed,omitempty"` // by calls that come by the local entry
-		Boot     string    `json:"boot,omitempty"`
-		Depends  string    `json:"depends,omitempty"`
-		Others   []string  `json:"others,omitempty"` // what it depends on, in words
-		Slot     *slotJSON `json:"slot,omitempty"`
+		Profile   string    `json:"profile"`
+		Asked     string    `json:"profile_asked,omitempty"` // where the profile stands in for it
+		Kernel    string    `json:"kernel,omitempty"`        // whose rules these are, where its version is known
+		Assumed   []string  `json:"assumed,omitempty"`       // options that neither the file nor the user told
+		DependsOn []string  `json:"depends_on,omitempty"`    // those of them with which the answer is another
+		Via       string    `json:"via,omitempty"`           // the interface by which a kprobe is asked for
+		Probe     string    `json:"probe"`
+		Errno     int       `json:"errno"`
+		Rule      string    `json:"rule"`
+		Reason    string    `json:"reason"`
+		Exec      string    `json:"exec"`
+		Boost     bool      `json:"boost"`
+		Boosted   bool      `json:"boosted"`
+		Emulator  string    `json:"emulator,omitempty"`
+		MovedTo   *address  `json:"moved_to,omitempty"`
+		Culprit   *address  `json:"culprit,omitempty"`
+		Remedy    string    `json:"remedy,omitempty"`
+		Instead   *address  `json:"instead,omitempty"`
+		Hazard    string    `json:"hazard"`
+		HazardIn  *happens  `json:"hazard_in,omitempty"`
+		Notes     []happens `json:"notes,omitempty"`
+		Missed    bool      `json:"missed,omitempty"` // by calls that come by the local entry
+		Boot      string    `json:"boot,omitempty"`
+		Depends   string    `json:"depends,omitempty"`
+		Others    []string  `json:"others,omitempty"` // what it depends on, in words
+		Slot      *slotJSON `json:"slot,omitempty"`
 
 		Optimize   string   `json:"optimize"`
 		Region     int      `json:"region"`
@@ -91,6 +96,19 @@ type (
 		OptReason  string   `json:"opt_reason"`
 		OptCulprit *address `json:"opt_culprit,omitempty"`
 		OptRemedy  string   `json:"opt_remedy,omitempty"`
+
+		// Return is the verdict on a return probe, of kprobes.
+		Return *refusalJSON `json:"return,omitempty"`
+		// RefusedBy are other interfaces, which refuse a kprobe that this one takes.
+		RefusedBy []refusalJSON `json:"refused_by,omitempty"`
+	}
+	refusalJSON struct {
+		Via    string `json:"via"`
+		Probe  string `json:"probe"`
+		Errno  int    `json:"errno"`
+		Rule   string `json:"rule"`
+		Reason string `json:"reason"`
+		Remedy string `json:"remedy,omitempty"`
 	}
 )
 
@@ -197,6 +215,9 @@ func (a *answer) json() answerJSON {
 		Profile: a.profile(), Asked: a.file.Asked, Probe: probeName(v), Exec: v.Exec.String(), Boost: v.Boost, Boosted: v.Boosted, Emulator: v.Emulator,
 		MovedTo: known(v.MovedTo), Culprit: known(v.Culprit), Instead: known(v.Instead),
 	}
+	if mechanismOf(a.profile()) == classify.Kprobes {
+		a.kernelJSON(&j)
+	}
 	if v.Rule != nil {
 		j.Errno, j.Rule, j.Reason, j.Remedy = int(v.Rule.Errno), v.Rule.ID, v.Rule.Reason, v.Rule.Remedy
 	}
@@ -212,6 +233,34 @@ func (a *answer) json() answerJSON {
 		j.OptRule, j.OptReason, j.OptRemedy = r.ID, jumpReason(a.result, &a.jump), r.Remedy
 	}
 	return j
+}
+
+// kernelJSON fills in whose kernel it is and what its interfaces say.
+func (a *answer) kernelJSON(j *answerJSON) {
+	if k := &a.file.Kernel; k.Release != "" {
+		j.Kernel = k.Version.String()
+	}
+	j.Via = a.via.String()
+	j.Assumed, j.DependsOn = settingNames(a.file.Assumed(a.via)), settingNames(a.assumed)
+	if !a.verdict.Undecided() {
+		r := newRefusalJSON(a.via, a.returns)
+		if a.returns == nil && !a.verdict.OK() { // what forbids the entry forbids its return
+			r = newRefusalJSON(a.via, a.verdict.Rule)
+		}
+		j.Return = &r
+	}
+	for _, r := range a.elsewhere {
+		for _, via := range r.via {
+			j.RefusedBy = append(j.RefusedBy, newRefusalJSON(via, r.rule))
+		}
+	}
+}
+
+func newRefusalJSON(via registration.Via, r *classify.Rule) refusalJSON {
+	if r == nil {
+		return refusalJSON{Via: via.String(), Probe: probeOK}
+	}
+	return refusalJSON{via.String(), probeRefused, int(r.Errno), r.ID, r.Reason, r.Remedy}
 }
 
 // bootJSON fills in what the kernel does while it boots.

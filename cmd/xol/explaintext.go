@@ -329,6 +329,15 @@ func (a *answer) details(addr uint64) []detail {
 	case v.Instead != 0:
 		add(plain, "a place that would do: %s", a.placeOf(v.Instead))
 	}
+	for _, r := range a.elsewhere {
+		add(yellow, "by %s: refused, %v (%d): %s (%s)", joinVias(r.via), r.rule.Errno, int(r.rule.Errno), r.rule.Reason, r.rule.ID)
+	}
+	if text := a.returnText(); text != "" {
+		add(plain, "%s", text)
+	}
+	if len(a.assumed) > 0 {
+		add(dim, "%s", assumedText(a.assumed))
+	}
 	if s := a.fixups(v); s != "" {
 		add(dim, "%s", s)
 	}

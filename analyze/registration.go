@@ -1,0 +1,93 @@
+package analyze
+
+import (
+	"strings"
+
+	"xol/classify"
+	"xol/image"
+	"xol/kernel"
+	"xol/place"
+	"xol/registration"
+)
+
+// Request is a probe on a kernel as it is asked for: where, by which name, and
+// whether the function's return is wanted.
+type Request struct {
+	Addr   uint64
+	Symbol string // without offset; empty where an address is given
+	Offset uint64 // from Symbol, in bytes
+	Module string // that the symbol is asked for in; empty for none
+	Return bool
+}
+
+// Registration returns the rule by which the interface refuses a probe on the judged
+// function r before the kernel looks at the instruction; nil where the verdict on that
+// decides, and in profiles that are not those of kprobes.
+func (a *Analysis) Registration(r *Result, via registration.Via, q *Request) *classify.Rule {
+	if m, _, _ := classify.ParseProfile(a.Profile.Name()); m != classify.Kprobes {
+		return nil
+	}
+	p, k := a.registered(r, q), a.Kernel.Registration()
+	return k.Refuse(via, &p)
+}
+
+// registered completes a request with what the symbols tell.
+func (a *Analysis) registered(r *Result, q *Request) registration.Probe {
+	f := &r.Function
+	p := registration.Probe{
+		Symbol: q.Symbol, Module: q.Module, Offset: q.Offset, Return: q.Return,
+		Function: f.Name, OnEntry: a.onEntry(r, q.Addr), Traceable: a.traceable(r), ModuleLoaded: q.Module != "",
+	}
+	p.AtStart = q.Addr == f.Addr || r.Marks.At(q.Addr)&place.Ftrace != 0
+	if q.Symbol != "" {
+		p.Count = a.Image.SymbolCount(q.Symbol)
+		if a.Image.Kind() == image.KindKernel {
+			p.InKernel = p.Count
+		}
+	}
+	return p
+}
+
+// onEntry reports whether the kernel takes addr for the entry of r
+// [arch_adjust_kprobe_addr, arch_kprobe_on_func_entry].
+func (a *Analysis) onEntry(r *Result, addr uint64) bool {
+	f := &r.Function
+	entry := a.Entry(r)
+	if to := a.Profile.At(&r.Func, f.Addr).MovedTo; to != 0 {
+		entry = to
+	}
+	if a.Image.ABI() == localEntries && a.Kernel.Version < classify.Linux(7, 3) && a.Kernel.Setting(kernel.KprobesOnFtrace).On {
+		return f.Addr <= addr && addr <= f.Addr+entryRange
+	}
+	if a.Image.ABI() == localEntries {
+		return f.Addr <= addr && addr <= max(entry, f.Addr+f.LocalEntry)
+	}
+	return addr == f.Addr || addr == entry
+}
+
+// traceable reports whether r has an ftrace site, or the function whose name goes
+// without the suffix of the compiler [within_notrace_func].
+func (a *Analysis) traceable(r *Result) bool {
+	if hasFtraceSite(r.Marks, r.Function) {
+		return true
+	}
+	name, _, suffixed := strings.Cut(r.Function.Name, ".")
+	if !suffixed || name == "" {
+		return false
+	}
+	addr, ok := a.Image.SymbolAddress(name)
+	if !ok {
+		return false
+	}
+	f, ok := a.FunctionAt(addr)
+	return ok && hasFtraceSite(a.marks.Touching(nil, f.Addr, f.End()), f)
+}
+
+func hasFtraceSite(marks place.Marks, f image.Function) bool {
+	for _, m := range marks.Starting(f.Addr, f.End()) {
+		if m.Kind&place.Ftrace != 0 {
+			return true
+		}
+	}
+	return false
+}
