@@ -106,10 +106,10 @@ func TestUnpackBounded(t *testing.T) {
 func TestUnpackTails(t *testing.T) {
 	const far = 5 << 20
 	order := binary.AppendByteOrder(binary.LittleEndian)
-	behind := append(elfStart(elf.ELFCLASS64, order, ehdrSize, 2), make([]byte, 2*shdrSize+far)...)
-	section := behind[ehdrSize+shdrSize:]
+	after := append(elfStart(elf.ELFCLASS64, order, ehdrSize, 2), make([]byte, 2*shdrSize+far)...)
+	section := after[ehdrSize+shdrSize:]
 	binary.LittleEndian.PutUint32(section[4:], uint32(elf.SHT_PROGBITS))
-	binary.LittleEndian.PutUint64(section[24:], uint64(len(behind)-100))
+	binary.LittleEndian.PutUint64(section[24:], uint64(len(after)-100))
 	binary.LittleEndian.PutUint64(section[32:], 100)
 	segment := append(elfStart(elf.ELFCLASS64, order, 0, 0), make([]byte, phdrSize+far)...)
 	binary.LittleEndian.PutUint64(segment[32:], ehdrSize)
@@ -118,7 +118,7 @@ func TestUnpackTails(t *testing.T) {
 	binary.LittleEndian.PutUint64(segment[ehdrSize+32:], far)
 	for name, data := range map[string][]byte{
 		"a signature":                        append(readFixture(t, "tiny.elf"), make([]byte, 4096)...),
-		"sections after the section headers": behind,
+		"sections after the section headers": after,
 		"segments only":                      segment,
 	} {
 		packed := gzipped(t, data)

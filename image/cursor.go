@@ -55,7 +55,7 @@ func (c *cursor) u64() uint64 {
 	return 0
 }
 
-// leb reads a number of 7-bit groups, and returns the bit behind the last one.
+// leb reads a number of 7-bit groups, and returns the bit after the last one.
 func (c *cursor) leb() (v uint64, end uint, last byte) {
 	for end < 64 {
 		last = c.u8()

@@ -140,7 +140,7 @@ func (o byteOrder) hashCount(data []byte) uint64 {
 }
 
 // gnuHashCount counts the symbols of a GNU hash table: a header, a filter of
-// words, the first symbol of each bucket, and behind that a word for each
+// words, the first symbol of each bucket, and after that a word for each
 // symbol but the first ones, odd where a bucket ends. It is 0 for a table that
 // does not end.
 func (o byteOrder) gnuHashCount(data []byte) uint64 {

@@ -186,7 +186,7 @@ func TestEHFrameFunctionsEncodings(t *testing.T) {
 	}
 }
 
-// An entry that makes no sense does not keep those behind it from being read.
+// An entry that makes no sense does not keep those after it from being read.
 func TestEHFrameFunctionsGoesOn(t *testing.T) {
 	b := &frameBuilder{}
 	at := func(lo uint32) func(uint64) []byte {

@@ -181,7 +181,7 @@ const (
 	maxAddr    = 1 << 47
 )
 
-// layRelocatable lays the sections of a relocatable file one behind the other,
+// layRelocatable lays the sections of a relocatable file one after the other,
 // text first.
 func (im *file) layRelocatable() error {
 	addr := uint64(relocatableBase)

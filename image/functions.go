@@ -45,7 +45,7 @@ type Function struct {
 	Resolver bool
 }
 
-// End returns the address behind the function.
+// End returns the address after the function.
 func (f *Function) End() uint64 { return f.Addr + f.Size }
 
 func (im *namedFile) listFunctions(e Extent) ([]Function, error) {
@@ -96,7 +96,7 @@ func (im *file) cutBySymbols(c *cutter, t *symtab, e Extent) {
 		if best == nil {
 			continue
 		}
-		p := piece{addr: addr, name: name}
+		p := candidate{addr: addr, name: name}
 		if e == ExtentSymbol {
 			if size == 0 && best.typ() == elf.STT_NOTYPE && addr < covered {
 				continue // a label inside a function
@@ -116,13 +116,13 @@ type worklist struct {
 	im    *namedFile
 	fns   []Function
 	buf   []byte
-	hints func() []piece
+	hints func() []candidate
 	data  map[uint64]bool // bytes that relocations fill with data
 	err   error
 }
 
-// piece is a function whose end is not settled yet.
-type piece struct {
+// candidate is a function whose end is not settled yet.
+type candidate struct {
 	addr, size uint64 // size 0: to the next one
 	name       string
 	local      uint64
@@ -131,19 +131,19 @@ type piece struct {
 	resolver   bool
 }
 
-// cutter turns pieces of a range of text, added in the order of their
+// cutter turns candidates of a range of text, added in the order of their
 // addresses, into functions that do not overlap.
 type cutter struct {
 	w       *worklist
-	text    int    // index of the range
-	pos     uint64 // all below is settled
-	covered uint64 // end of the pieces so far that have a size
-	last    piece  // not settled
+	text    int       // index of the range
+	pos     uint64    // all below is settled
+	covered uint64    // end of the candidates so far that have a size
+	last    candidate // not settled
 	pending bool
-	fill    bool // look into what no piece covers
+	fill    bool // look into what no candidate covers
 }
 
-func (c *cutter) add(p piece) {
+func (c *cutter) add(p candidate) {
 	c.settle(p.addr)
 	c.w.gap(c.text, c.pos, p.addr, c.fill)
 	c.last, c.pending = p, true
@@ -154,7 +154,7 @@ func (c *cutter) finish(hi uint64) {
 	c.w.gap(c.text, c.pos, hi, c.fill)
 }
 
-// settle ends the last piece at limit at most. One without a size inside
+// settle ends the last candidate at limit at most. One without a size inside
 // another goes on to the other's end.
 func (c *cutter) settle(limit uint64) {
 	if !c.pending {
@@ -176,7 +176,7 @@ func (c *cutter) settle(limit uint64) {
 	c.pos = end
 }
 
-// gap deals with text that no piece covers.
+// gap deals with text that no candidate covers.
 func (w *worklist) gap(text int, lo, hi uint64, fill bool) {
 	r := &w.im.text[text]
 	if lo >= hi || r.Section == ".altinstr_replacement" || w.err != nil {
@@ -198,7 +198,7 @@ func (w *worklist) gap(text int, lo, hi uint64, fill bool) {
 }
 
 // cutByHints divides a gap.
-func (w *worklist) cutByHints(text int, inside []piece, lo, hi uint64) {
+func (w *worklist) cutByHints(text int, inside []candidate, lo, hi uint64) {
 	c := cutter{w: w, text: text, pos: lo, covered: lo}
 	for _, p := range inside {
 		if p.name == "" {
@@ -283,32 +283,32 @@ func (im *file) paddingLen(code []byte) uint64 {
 
 // functionHints returns what else than symbols tells of functions, by address.
 // What is damaged tells nothing.
-func (im *file) functionHints() []piece {
+func (im *file) functionHints() []candidate {
 	hints := im.linkageStubs()
 	if fns, err := im.readGoFunctions(); err == nil {
 		for _, f := range fns {
 			if f.lo < f.hi {
-				hints = append(hints, piece{addr: f.lo, size: f.hi - f.lo, name: f.name, source: FromGo})
+				hints = append(hints, candidate{addr: f.lo, size: f.hi - f.lo, name: f.name, source: FromGo})
 			}
 		}
 	}
 	if extents, err := im.unwindExtents(); err == nil {
 		for _, e := range extents {
 			if e.lo < e.hi {
-				hints = append(hints, piece{addr: e.lo, size: e.hi - e.lo, source: FromEHFrame})
+				hints = append(hints, candidate{addr: e.lo, size: e.hi - e.lo, source: FromEHFrame})
 			}
 		}
 	}
 	sort.SliceStable(hints, func(i, j int) bool { return hints[i].addr < hints[j].addr })
-	hints = slices.CompactFunc(hints, func(a, b piece) bool { return a.addr == b.addr })
+	hints = slices.CompactFunc(hints, func(a, b candidate) bool { return a.addr == b.addr })
 	entry := im.CodeOf(im.entry)
 	if im.entry == 0 || im.textAt(entry) < 0 {
 		return hints
 	}
-	i, found := slices.BinarySearchFunc(hints, entry, func(p piece, addr uint64) int { return cmp.Compare(p.addr, addr) })
+	i, found := slices.BinarySearchFunc(hints, entry, func(p candidate, addr uint64) int { return cmp.Compare(p.addr, addr) })
 	switch {
 	case !found:
-		hints = slices.Insert(hints, i, piece{addr: entry, name: entryName, source: FromEntry})
+		hints = slices.Insert(hints, i, candidate{addr: entry, name: entryName, source: FromEntry})
 	case hints[i].name == "":
 		hints[i].name = entryName
 	}
@@ -331,7 +331,7 @@ func (im *file) unwindExtents() ([]extent, error) {
 }
 
 // hintsIn returns the hints that start in [lo, hi).
-func hintsIn(hints []piece, lo, hi uint64) []piece {
+func hintsIn(hints []candidate, lo, hi uint64) []candidate {
 	i := sort.Search(len(hints), func(i int) bool { return hints[i].addr >= lo })
 	j := i + sort.Search(len(hints)-i, func(k int) bool { return hints[i+k].addr >= hi })
 	return hints[i:j]

@@ -15,7 +15,7 @@ type goFunc struct {
 }
 
 // goLayout is where a version of the table keeps what we need. Indices count
-// words of 8 bytes behind the first 8 bytes of the header.
+// words of 8 bytes after the first 8 bytes of the header.
 type goLayout struct {
 	magic uint32
 	text  int // index of the address that functions count from; 0: from 0
@@ -154,7 +154,7 @@ func (t *goTable) extent(i int) extent {
 	return extent{t.base + t.field(2*i), t.base + t.field(2*i+2)}
 }
 
-// The words that describe a function, behind its address.
+// The words that describe a function, after its address.
 const (
 	goNameWord        = iota
 	goArgsWord        // bytes of arguments

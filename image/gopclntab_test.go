@@ -287,7 +287,7 @@ func TestFindGoText(t *testing.T) {
 		want uint64
 	}{
 		{"record", record(0x4d5348, 0x401000, 0x401000), 0x401000},
-		{"behind something else", slices.Concat(record(1, 2, 3), record(0x4d5348, 0x401040, 0x401000)), 0x401000},
+		{"after something else", slices.Concat(record(1, 2, 3), record(0x4d5348, 0x401040, 0x401000)), 0x401000},
 		{"another pointer to the table", slices.Concat(record(0x4d5348, 7, 8), record(0x4d5348, 0x401000, 0x401000)), 0x401000},
 		{"another table", record(0x4d5000, 0x401000, 0x401000), 0},
 		{"outside text", record(0x4d5348, 0x501000, 0x501000), 0},

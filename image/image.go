@@ -4,8 +4,8 @@
 // for its own use.
 //
 // Addresses are those of the file's own headers. The sections of a relocatable
-// file (a .o or a .ko) have none: they are laid out one behind the other, and
-// symbols that the file does not define get stand-in addresses behind them.
+// file (a .o or a .ko) have none: they are laid out one after the other, and
+// symbols that the file does not define get stand-in addresses after them.
 package image
 
 import (

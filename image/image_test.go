@@ -108,7 +108,7 @@ func checkFunctions(t testing.TB, im *Image, fns []Function) {
 	for i := range fns {
 		f := &fns[i]
 		if f.Size == 0 || f.Addr < end || f.End() < f.Addr {
-			t.Errorf("function %q: %#x, %d bytes, behind %#x", f.Name, f.Addr, f.Size, end)
+			t.Errorf("function %q: %#x, %d bytes, after %#x", f.Name, f.Addr, f.Size, end)
 		}
 		if text := im.textAt(f.Addr); text < 0 || text != im.textAt(f.End()-1) {
 			t.Errorf("function %q is not in text", f.Name)

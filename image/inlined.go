@@ -113,7 +113,7 @@ type inlineSearch struct {
 	addrs   []uint64
 }
 
-// each walks the units whose bytes may be of interest, several at a time, and
+// each walks the units whose bytes may be of interest, some at a time, and
 // calls take with one result at a time.
 func (s *inlineSearch) each(interesting func(b []byte) bool, take func(*lineUnit, *inlineWalk)) {
 	var g errgroup.Group

@@ -287,7 +287,7 @@ func TestLandingPadsWithoutSections(t *testing.T) {
 }
 
 // TestLandingsLateBinding reads the words through which stubs go to the loader
-// until a symbol is bound: behind the jump of the stub that objdump shows, or
+// until a symbol is bound: after the jump of the stub that objdump shows, or
 // where it starts again.
 func TestLandingsLateBinding(t *testing.T) {
 	for _, tc := range []struct {
@@ -334,7 +334,7 @@ func TestEntryOfKernel(t *testing.T) {
 }
 
 // TestPackedRelocations follows the rules of the format: an address, then
-// bitmaps of the 63 words behind the last one.
+// bitmaps of the 63 words after the last one.
 func TestPackedRelocations(t *testing.T) {
 	const base = 0x10000
 	for _, tc := range []struct {
@@ -347,7 +347,7 @@ func TestPackedRelocations(t *testing.T) {
 		{"bitmap", []uint64{base, 0b1011}, []uint64{0, 8, 24}, false},
 		{"last bit", []uint64{base, 1<<63 | 1}, []uint64{0, 63 * 8}, false},
 		{"two bitmaps", []uint64{base + 8, 1, 0b11}, []uint64{8, 8 + 64*8}, false},
-		{"address behind a bitmap", []uint64{base, 1, base + 64*8}, []uint64{0, 64 * 8}, false},
+		{"address after a bitmap", []uint64{base, 1, base + 64*8}, []uint64{0, 64 * 8}, false},
 		{"outside", []uint64{base + 1<<20}, nil, false},
 		{"backwards", []uint64{base + 8, base}, []uint64{8}, true},
 		{"into a bitmap", []uint64{base, 0b11, base + 8}, []uint64{0, 8}, true},
@@ -539,7 +539,7 @@ func TestLandingsLikeReadelf(t *testing.T) {
 }
 
 // shownRelocation reads a line of readelf -rW whose relocation fills a word
-// with an address in the file: place, info, type, and behind that the addend of
+// with an address in the file: place, info, type, and after that the addend of
 // a relative one, or a symbol's value and name, and the addend.
 func shownRelocation(line string) (at, target uint64, ok bool) {
 	const relative, symbolic = 4, 7

@@ -111,7 +111,7 @@ type lineFile struct {
 // has a reader, too, but that believes counts, and panics or takes all memory
 // where they are wrong.
 type lineProgram struct {
-	cursor      *cursor // behind the header
+	cursor      *cursor // after the header
 	wide        bool    // 64-bit DWARF
 	version     uint16
 	minLength   uint64

@@ -10,7 +10,7 @@ import (
 )
 
 // lineHeader builds the header of a version 4 program with two directories and
-// three files, and puts code behind it.
+// three files, and puts code after it.
 func lineHeader(code ...byte) []byte {
 	files := []byte("sub\x00/abs\x00\x00")
 	for i, name := range []string{"a.c", "b.h", "c.h"} {

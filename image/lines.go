@@ -118,7 +118,7 @@ func (t *lineTable) addrs(file string, line int) ([]uint64, error) {
 	case q.next < math.MaxInt:
 		return nil, fmt.Errorf("no code comes from line %d of %s; the next line that has code is %d", line, file, q.next)
 	}
-	return nil, fmt.Errorf("no code comes from line %d of %s, nor from those behind it", line, file)
+	return nil, fmt.Errorf("no code comes from line %d of %s, nor from those after it", line, file)
 }
 
 // lineQuery asks for the addresses of a line.
@@ -127,7 +127,7 @@ type lineQuery struct {
 	line  int
 	found [3][]uint64 // by quality
 	known bool        // code comes from the file
-	next  int         // the first line behind the wanted one that has code
+	next  int         // the first line after the wanted one that has code
 }
 
 func (q *lineQuery) matches(name string) bool {

@@ -143,7 +143,7 @@ func TestLineAddressesByPartOfPath(t *testing.T) {
 		{"elper.c", 3, "no code comes from a file elper.c"},
 		{"other/helper.c", 3, "no code comes from a file other/helper.c"},
 		{"helper.c", 1, "no code comes from line 1 of helper.c; the next line that has code is 4"},
-		{"helper.c", 1000, "no code comes from line 1000 of helper.c, nor from those behind it"},
+		{"helper.c", 1000, "no code comes from line 1000 of helper.c, nor from those after it"},
 	} {
 		got, err := im.lines.addrs(tt.file, tt.line)
 		if tt.err != "" {

@@ -98,8 +98,8 @@ type lsdaReader struct {
 // belongs to one function: what is read more than once is counted, so that a
 // few bytes cannot make long work.
 type lsdaSection struct {
-	data []byte
-	left int // bytes that may still be read
+	data   []byte
+	budget int // bytes that may still be read
 }
 
 func (r *lsdaReader) readFrames(t *tableData) {
@@ -175,7 +175,7 @@ func (r *lsdaReader) section(addr uint64) (*section, *lsdaSection) {
 	have := new(lsdaSection)
 	data, err := r.im.contents(s)
 	if err == nil {
-		have.data, have.left = data, 2*len(data)
+		have.data, have.budget = data, 2*len(data)
 	}
 	r.sections[s] = have
 	return s, have
@@ -191,11 +191,11 @@ func (r *lsdaReader) read(addr uint64, code extent) {
 	}
 	c := &cursor{data: in.data, pos: int(addr - s.addr), addr: s.addr, order: r.im.order}
 	sites, ok := readLSDA(c, code.lo)
-	in.left -= len(sites.data) - sites.pos
+	in.budget -= len(sites.data) - sites.pos
 	switch {
 	case !ok:
 		r.fail("damaged header", where())
-	case in.left < 0:
+	case in.budget < 0:
 		r.fail("tables overlap", where())
 	case !sites.each(r.site):
 		r.fail("damaged table of call sites", where())

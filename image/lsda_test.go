@@ -162,7 +162,7 @@ func TestLSDA(t *testing.T) {
 		{"pads relative to their place", slices.Concat([]byte{0x1b}, b.u32(0x10400-lsdaAddr-1), []byte{0xff, 0x01, 4, 4, 5, 0x20, 0}), []string{"0x10004: 0x10420"}, ""},
 		{"pads relative to 0", []byte{0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0x01, 6, 4, 5, 0xa0, 0x80, 0x04, 0}, []string{"0x10004: 0x10020"}, ""},
 		{"pad outside", []byte{0xff, 0xff, 0x01, 6, 4, 5, 0x80, 0x80, 0x40, 0}, nil, "table of call sites"},
-		{"pad outside behind others", []byte{0xff, 0xff, 0x01, 10, 4, 5, 0x20, 0, 4, 5, 0x80, 0x80, 0x40, 0}, []string{"0x10004: 0x10020"}, "table of call sites"},
+		{"pad outside after others", []byte{0xff, 0xff, 0x01, 10, 4, 5, 0x20, 0, 4, 5, 0x80, 0x80, 0x40, 0}, []string{"0x10004: 0x10020"}, "table of call sites"},
 		{"site cut off", []byte{0xff, 0xff, 0x01, 3, 4, 5, 0x20, 0}, nil, "table of call sites"},
 		{"number without end", []byte{0xff, 0xff, 0x01, 4, 0x80, 0x80, 0x80, 0x80}, nil, "table of call sites"},
 		{"table longer than the section", []byte{0xff, 0xff, 0x01, 5, 4, 5, 0x20, 0}, nil, "header"},
@@ -201,7 +201,7 @@ func TestLSDAGoesOn(t *testing.T) {
 		{"data of many functions", func(b *frameBuilder) {
 			at(b, lsdaAddr)
 			for range 4 {
-				at(b, lsdaAddr+8) // behind oneSite, as large as that
+				at(b, lsdaAddr+8) // after oneSite, as large as that
 			}
 		}, "overlap"},
 	} {

@@ -95,7 +95,7 @@ func (o byteOrder) appendMarkers(markers []Marker, data []byte) ([]Marker, error
 	return markers, nil
 }
 
-// padded takes n bytes and the padding behind them, which may be missing at the
+// padded takes n bytes and the padding after them, which may be missing at the
 // very end.
 func (c *cursor) padded(n uint32) []byte {
 	if c.bad || uint64(n) > uint64(len(c.data)-c.pos) {
@@ -117,7 +117,7 @@ func (o byteOrder) marker(desc []byte) (m Marker, what string) {
 	m.Provider, m.Name, m.Args = c.cstring(), c.cstring(), c.cstring()
 	switch {
 	case c.bad:
-		return m, "marker lacks its provider, name or arguments, or the zero behind one"
+		return m, "marker lacks its provider, name or arguments, or the zero after one"
 	case m.Provider == "" || m.Name == "":
 		return m, "marker without a name"
 	case len(strings.Trim(string(desc[c.pos:]), "\x00")) > 0:

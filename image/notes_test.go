@@ -50,7 +50,7 @@ func TestMarkers(t *testing.T) {
 			{"another owner", slices.Concat(foreign, good), 1, ""},
 			{"another type", order.note("stapsdt\x00", 4, nil), 0, ""},
 			{"no arguments", tail("p\x00n\x00\x00"), 1, ""},
-			{"zeros behind the arguments", tail("p\x00n\x00\x00\x00\x00"), 1, ""},
+			{"zeros after the arguments", tail("p\x00n\x00\x00\x00\x00"), 1, ""},
 			{"no padding at the end", order.note("stapsdt\x00", 3, order.markerDesc(1, 2, 3, "p\x00nn\x00\x00"))[:12+8+24+6], 1, ""},
 			{"header cut off", slices.Concat(good, good[:11]), 1, "beyond the end"},
 			{"descriptor cut off", good[:len(good)-6], 0, "beyond the end"},

@@ -8,12 +8,12 @@ import (
 // linkageStubs returns the stubs through which a program calls what other
 // files define. They have no symbols of their own; objdump's "printf@plt" is
 // what they are called here.
-func (im *file) linkageStubs() []piece {
+func (im *file) linkageStubs() []candidate {
 	if im.isa.Stubs == nil || im.typ == elf.ET_REL {
 		return nil
 	}
 	var slots map[uint64]string
-	var stubs []piece
+	var stubs []candidate
 	for i := range im.text {
 		r := &im.text[i]
 		if !strings.HasPrefix(r.Section, ".plt") {
@@ -28,7 +28,7 @@ func (im *file) linkageStubs() []piece {
 		}
 		im.isa.Stubs(code, r.Addr, im.sectionAt(r.Addr).entsize, func(addr, slot uint64) {
 			if name, ok := slots[slot]; ok {
-				stubs = append(stubs, piece{addr: addr, name: name + "@plt", source: FromPLT})
+				stubs = append(stubs, candidate{addr: addr, name: name + "@plt", source: FromPLT})
 			}
 		})
 	}

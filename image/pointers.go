@@ -217,7 +217,7 @@ func (p *pointers) relrs(im *namedFile) error {
 }
 
 // relr takes one table. An even entry is the address of a word; each bit but
-// the lowest of an odd one stands for one of the 63 words behind.
+// the lowest of an odd one stands for one of the 63 words after.
 func (p *pointers) relr(im *namedFile, t *tableData) error {
 	const size, words = 8, 63
 	next, ok := uint64(0), true

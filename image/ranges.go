@@ -12,7 +12,7 @@ type Range struct {
 	Section    string
 }
 
-// End returns the address behind the range.
+// End returns the address after the range.
 func (r Range) End() uint64 { return r.Addr + r.Size }
 
 // extent is the range of addresses [lo, hi).
@@ -38,8 +38,8 @@ func holds(ranges []extent, addr uint64) bool {
 	return i >= 0 && addr < ranges[i].hi
 }
 
-// spread returns at most n of list, evenly.
-func spread(list []uint64, n int) []uint64 {
+// evenSample returns at most n of list, evenly.
+func evenSample(list []uint64, n int) []uint64 {
 	if len(list) <= n {
 		return list
 	}

@@ -134,7 +134,7 @@ func voteForBase(syms []mapSymbol, file []byte, order byteOrder) (base uint64, o
 			pointers = append(pointers, p)
 		}
 	}
-	pointers = spread(pointers, sample)
+	pointers = evenSample(pointers, sample)
 	near := make(map[uint64]int) // pointers by the place that an image could have before them
 	for _, p := range pointers {
 		near[(p-textOffset(file))&^(imageAlign-1)+textOffset(file)]++

@@ -59,7 +59,7 @@ func TestResolveErrors(t *testing.T) {
 		{"address of a header", "0x400010", `0x400010 is not in text; text is 0x401000–0x401082`},
 		{"address of data", "0x402000", `0x402000 is not in text but in section .eh_frame; text is 0x401000–0x401082`},
 		{"symbol outside text", "_end", `_end is not in text; text is 0x401000–0x401082`},
-		{"offset behind text", "sized+0x100", `sized+0x100 is not in text; text is 0x401000–0x401082`},
+		{"offset after text", "sized+0x100", `sized+0x100 is not in text; text is 0x401000–0x401082`},
 		{"source line without code", "functions.S:1", `place "functions.S:1": no code comes from line 1 of functions.S; the next line that has code is 9`},
 		{"file offset of a header", "file:0x10", `file:0x10 is not in text; text is 0x401000–0x401082`},
 	} {
@@ -160,7 +160,7 @@ func TestSymbolize(t *testing.T) {
 		want string
 	}{
 		{"functions.amd64", 0x401013, "sized+3"},
-		{"functions.amd64", 0x401055, ".text+0x50+5"}, // padding behind the function .text+0x50
+		{"functions.amd64", 0x401055, ".text+0x50+5"}, // padding after the function .text+0x50
 		{"functions.amd64", 0x402004, ".eh_frame+4"},
 		{"functions.amd64", 0x10, "+16"},
 		{"relocs.amd64.o", 0x100328, "data+8"},

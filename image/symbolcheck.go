@@ -249,7 +249,7 @@ func (im *file) checkEntries(syms []mapSymbol, shift uint64) error {
 			entries = append(entries, syms[i].Addr+shift)
 		}
 	}
-	entries = spread(entries, entrySample)
+	entries = evenSample(entries, entrySample)
 	starts, looked, endsFlow := 0, 0, im.isa.EndsFlow
 	for _, addr := range entries {
 		var buf [8]byte

@@ -210,7 +210,7 @@ func moveSymbols(syms []mapSymbol, shift uint64) {
 	}
 }
 
-// last puts what holds behind what does not.
+// last puts what holds after what does not.
 func last(b bool) int {
 	if b {
 		return 1

@@ -112,7 +112,7 @@ func (im *file) notText(addr uint64) *NotTextError {
 	return e
 }
 
-// DataEnd returns the address behind the section that holds addr, or behind
+// DataEnd returns the address after the section that holds addr, or after
 // the segment where the file has no sections; false where neither does.
 func (im *file) DataEnd(addr uint64) (end uint64, ok bool) {
 	if s := im.sectionAt(addr); s != nil {

@@ -119,7 +119,7 @@ func hasAt(b []byte, off int, s string) bool {
 	return len(b) >= off+len(s) && string(b[off:off+len(s)]) == s
 }
 
-// sizeWordLen is the length of the size behind compressed data.
+// sizeWordLen is the length of the size after compressed data.
 const sizeWordLen = 4
 
 // open unpacks the payload.

@@ -178,7 +178,7 @@ func xzNumber(b []byte) (uint64, []byte) {
 // xzCheckSizes are the bytes of each kind of checksum, known or not.
 var xzCheckSizes = [16]int{0, 4, 4, 4, 8, 8, 8, 16, 16, 16, 32, 32, 32, 64, 64, 64}
 
-// verifyXZ reads the checksum behind a block and compares it.
+// verifyXZ reads the checksum after a block and compares it.
 func verifyXZ(src io.Reader, check byte, block []byte) error {
 	var buf [64]byte
 	want := buf[:xzCheckSizes[check]]
@@ -193,7 +193,7 @@ func verifyXZ(src io.Reader, check byte, block []byte) error {
 		ok = crc64.Checksum(block, crc64.MakeTable(crc64.ECMA)) == binary.LittleEndian.Uint64(want)
 	case 10:
 		ok = sha256.Sum256(block) == [sha256.Size]byte(want)
-	default: // none, or one that nobody uses
+	default: // none, or one that is not in use
 		ok = true
 	}
 	if !ok {

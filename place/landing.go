@@ -14,7 +14,7 @@ type LandingKind uint8
 const (
 	LandBranch     LandingKind = iota // a direct branch or call goes there
 	LandSwitch                        // an entry of a jump table
-	LandReturn                        // behind a call: the called function returns there
+	LandReturn                        // after a call: the called function returns there
 	LandEntry                         // the file's entry point
 	LandSymbol                        // a symbol names it
 	LandLocalEntry                    // a ppc64 function's local entry point

@@ -69,7 +69,7 @@ type Mark struct {
 	Kind Kind
 }
 
-// End returns the address behind the range.
+// End returns the address after the range.
 func (m Mark) End() uint64 { return m.Addr + m.Len }
 
 // Marks is a list sorted by Addr. The ranges may overlap.

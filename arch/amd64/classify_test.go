@@ -72,9 +72,9 @@ func TestKprobeRules(t *testing.T) {
 		{name: "start of an instruction", code: "90 4889c0", off: 1, boost: true},
 		{name: "inside an instruction", code: "90 4889c0 c3", off: 2, rule: "amd64/kprobe-inside-instruction", errno: classify.EILSEQ, culprit: 2, instead: 2},
 		{name: "bytes that the kernel cannot decode", code: "90 c4e37968d911 90", off: 1, rule: "amd64/kprobe-undecodable", errno: classify.EILSEQ},
-		{name: "behind them", code: "90 c4e37968d911 90", off: 7, rule: "amd64/kprobe-undecodable", errno: classify.EILSEQ, culprit: 2},
+		{name: "after them", code: "90 c4e37968d911 90", off: 7, rule: "amd64/kprobe-undecodable", errno: classify.EILSEQ, culprit: 2},
 		{name: "kernel counts differently", code: "8fe878c2fa0d 90", off: 6, rule: "amd64/kprobe-inside-instruction", errno: classify.EILSEQ, culprit: 6},
-		{name: "behind the function", code: "90", off: 1, rule: "amd64/kprobe-outside", errno: classify.EINVAL},
+		{name: "after the function", code: "90", off: 1, rule: "amd64/kprobe-outside", errno: classify.EINVAL},
 		{name: "int3", code: "cc", rule: "amd64/kprobe-trap", errno: classify.EILSEQ},
 		{name: "int1", code: "f1", rule: "amd64/kprobe-trap", errno: classify.EILSEQ},
 		{name: "int n", code: "cd80", rule: "amd64/kprobe-trap", errno: classify.EILSEQ},
@@ -112,7 +112,7 @@ func TestKprobeRules(t *testing.T) {
 		{name: "cfi add", code: "41ba11223344 450353fc 7402 0f0b", off: 6, cfi: true, marks: []place.Mark{cfiTrap}, rule: "amd64/kprobe-cfi-check", errno: classify.EILSEQ},
 		{name: "cfi jump", code: "41ba11223344 450353fc 7402 0f0b", off: 10, cfi: true, marks: []place.Mark{cfiTrap}, emulator: "jcc"},
 		{name: "the same without the option", code: "41ba11223344 450353fc 7402 0f0b", marks: []place.Mark{cfiTrap}, boost: true},
-		{name: "mov without a trap behind", code: "41ba11223344 450353fc 7402 9090", cfi: true, boost: true},
+		{name: "mov without a trap after", code: "41ba11223344 450353fc 7402 9090", cfi: true, boost: true},
 	} {
 		p, _ := ISA{}.Profile(classify.Linux612, classify.KernelOptions{CFI: c.cfi, Preemption: true})
 		f := testFunc(unhex(t, c.code), c.marks...)
@@ -158,7 +158,7 @@ func TestKprobeEntry(t *testing.T) {
 		{"endbr32", "f30f1efb 55", true},
 		{"sealed endbr64", "660f1f00 55", true},
 		{"other nop", "0f1f4000 55", false},
-		{"nothing behind it", "f30f1efa", false},
+		{"nothing after it", "f30f1efa", false},
 	} {
 		f := testFunc(unhex(t, c.code))
 		v := kprobe612.At(f, f.Addr)
@@ -232,7 +232,7 @@ func TestISA(t *testing.T) {
 		{name: "int3", code: "cc", rule: "amd64/int3"},
 		{name: "not an instruction", code: "06", rule: "amd64/not-instruction"},
 		{name: "inside an instruction", code: "4889c0", off: 1, rule: "amd64/inside-instruction"},
-		{name: "behind the function", code: "4889c0", off: 3, rule: "amd64/outside"},
+		{name: "after the function", code: "4889c0", off: 3, rule: "amd64/outside"},
 		{name: "jmp with 66", code: "66e911223344", rule: "amd64/branch-66"},
 		{name: "jcc with 66", code: "667510", rule: "amd64/branch-66"},
 		{name: "long jcc with 66", code: "660f8411223344", rule: "amd64/branch-66"},
@@ -244,7 +244,7 @@ func TestISA(t *testing.T) {
 		{name: "jump label", code: "0f1f440000", marks: mark(place.JumpLabel), rule: "isa/jump-label"},
 		{name: "static call", code: "e811223344", marks: mark(place.StaticCall), rule: "isa/static-call"},
 		{name: "ftrace site", code: "0f1f440000", marks: mark(place.Ftrace), rule: "isa/ftrace-site"},
-		{name: "behind the site", code: "0f1f440000 90", off: 5, marks: mark(place.Ftrace), exec: classify.ExecSlot, boost: true},
+		{name: "after the site", code: "0f1f440000 90", off: 5, marks: mark(place.Ftrace), exec: classify.ExecSlot, boost: true},
 		{name: "data", code: "9090", marks: mark(place.Data), rule: "isa/data"},
 		{name: "alternatives", code: "9090", marks: mark(place.Alternative), exec: classify.ExecSlot, boost: true},
 		{name: "blacklist of the kernel", code: "9090", marks: mark(place.Blacklist), exec: classify.ExecSlot, boost: true},
@@ -287,7 +287,7 @@ func TestRulesAreComplete(t *testing.T) {
 		case !strings.HasPrefix(id, "amd64/"), seen[id]:
 			t.Errorf("%q is no good id, or not the only one", id)
 		case sentence == "" || strings.HasSuffix(sentence, ".") || sentence != strings.TrimSpace(sentence):
-			t.Errorf("%s: %q is no sentence to put behind a colon", id, sentence)
+			t.Errorf("%s: %q is no sentence to put after a colon", id, sentence)
 		}
 		seen[id] = true
 	}

@@ -40,7 +40,7 @@ var wrongRows = map[string]string{
 	"62f4ff1842f1111111111111111111": "APX: SETZUB with W1",
 	"62f47c08f68c881111111111111111": "APX: CTEST /1",
 
-	// LLVM 19 loses a 66 in front of REX2 with W1.
+	// LLVM 19 loses a 66 before REX2 with W1.
 	"66d5886c4c88111111111111111111": "REX2: PUNPCKLQDQ",
 	"66d5887cb488111111111111111111": "REX2: HADDPD",
 	"66d5887d5488111111111111111111": "REX2: HSUBPD",
@@ -192,9 +192,9 @@ func TestDecodeErrors(t *testing.T) {
 		{"lock add of registers", "f0 01 c0", decode.ErrInvalid},
 		{"lock mov", "f0 89 00", decode.ErrInvalid},
 		{"lock cmp", "f0 80 38 01", decode.ErrInvalid},
-		{"66 in front of VEX", "66 c5 f8 77", decode.ErrInvalid},
-		{"REX in front of VEX", "48 c5 f8 77", decode.ErrInvalid},
-		{"REX in front of REX2", "48 d5 00 90", decode.ErrInvalid},
+		{"66 before VEX", "66 c5 f8 77", decode.ErrInvalid},
+		{"REX before VEX", "48 c5 f8 77", decode.ErrInvalid},
+		{"REX before REX2", "48 d5 00 90", decode.ErrInvalid},
 		{"vvvv where none is", "c5 e8 77 00", decode.ErrInvalid},
 		{"VEX map 4", "c4 e4 79 10 c1", decode.ErrInvalid},
 		{"EVEX map 0", "62 f0 7c 48 10 c1", decode.ErrInvalid},
@@ -372,7 +372,7 @@ func TestDecodeFlowOfMnemonics(t *testing.T) {
 
 // mnemonicFlow is the flow of what objdump names so.
 func mnemonicFlow(name string, modRM bool) decode.Flow {
-	name = name[strings.LastIndex(name, "+")+1:] // behind prefixes
+	name = name[strings.LastIndex(name, "+")+1:] // after prefixes
 	name, _, _ = strings.Cut(name, ",")          // branch hint
 	switch {
 	case name == "call" && modRM:

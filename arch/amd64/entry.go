@@ -72,7 +72,7 @@ func (a ISA) PlanEntry(op patch.Operation, s *patch.Site) (*patch.Plan, error) {
 const ptRegsIP = 16 * wordSize
 
 // EntryStub returns the stub; see detour.EntryBuilder. The site's return address
-// stands behind the frame: the address to go on at takes its place.
+// stands after the frame: the address to go on at takes its place.
 func (a ISA) EntryStub(at, callback uint64, kernel bool) []byte {
 	p, t := detour.EntryPlan(callback, kernel), template{a}
 	code := t.Save(nil, p)

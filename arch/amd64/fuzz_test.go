@@ -49,7 +49,7 @@ func checkDecode(t *testing.T, code []byte, addr uint64) {
 			longer[n+i] = filler
 		}
 		if err := (ISA{}).Decode(&again, longer, addr); err != nil || again != inst {
-			t.Errorf("% x with more behind: %v\n%+v\n%+v", inst.Bytes(), err, again, inst)
+			t.Errorf("% x with more after: %v\n%+v\n%+v", inst.Bytes(), err, again, inst)
 		}
 	}
 	for i := range n {

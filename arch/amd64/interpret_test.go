@@ -89,7 +89,7 @@ func TestInterpret(t *testing.T) {
 		{Name: "jmp in gs, below its base", Code: "65ff2425f8ffffff", Regs: regs{GSBase: stack}, Memory: words{stack - 8: function}, After: regs{RIP: function}},
 		{Name: "jmp in gs, 32-bit address", Code: "6567ff60f8", Regs: regs{GSBase: stack, RAX: 1 << 32}, Memory: words{stack + 0xfffffff8: function}, After: regs{RIP: function}},
 		{Name: "jmp, the last of two segments", Code: "6465ff20", Regs: regs{FSBase: 1, GSBase: stack}, Memory: words{stack: function}, After: regs{RIP: function}},
-		{Name: "jmp, a segment without base behind one that has", Code: "643eff20", Regs: regs{FSBase: stack}, Memory: words{stack: function}, After: regs{RIP: function}},
+		{Name: "jmp, a segment without base after one that has", Code: "643eff20", Regs: regs{FSBase: stack}, Memory: words{stack: function}, After: regs{RIP: function}},
 		{Name: "far jmp", Code: "ff28", Unknown: true},
 
 		{Name: "loop, last round", Code: "e210", Regs: regs{RCX: 1}, After: regs{RCX: 0}},

@@ -16,12 +16,12 @@ import (
 //   - it keeps four different legacy prefixes, a fifth is the opcode;
 //   - the last legacy prefix is the mandatory one, not F3 or F2 before 66;
 //   - what the maps lack has no operand bytes in a legacy encoding and is
-//     refused behind VEX and EVEX.
+//     refused after VEX and EVEX.
 type kernelInsn struct {
 	does     behavior // of the version that decoded it
 	prefixes Prefixes // the different ones
 	op       [3]byte  // opcode bytes, 0F and its second byte among them
-	payload  [3]byte  // bytes of VEX, EVEX or REX2 behind the first; VEX2's as VEX3's
+	payload  [3]byte  // bytes of VEX, EVEX or REX2 after the first; VEX2's as VEX3's
 	disp     int32    // of a RIP-relative operand
 	rex      byte     // REX, or D5
 	modrm    byte
@@ -102,7 +102,7 @@ func (d *kernelDecoder) setRow(m Map, row int, letters string) {
 const (
 	maxInsnLen = 15
 
-	// kernelWindow is what decode may look at. Bytes behind an instruction
+	// kernelWindow is what decode may look at. Bytes after an instruction
 	// do not change how it decodes, so that code which ends early can be
 	// padded.
 	kernelWindow = 16
@@ -290,13 +290,13 @@ func (d *kernelDecoder) takeOpcode(k *kernelInsn, b *[kernelWindow]byte, i int, 
 	return i, at
 }
 
-// forcedEmulation reports whether the bytes behind a UD2 make it one of the
+// forcedEmulation reports whether the bytes after a UD2 make it one of the
 // prefixes by which Xen and KVM are asked to emulate an instruction.
 func forcedEmulation(b *[kernelWindow]byte) bool {
 	return b[2] == 'x' && b[3] == 'e' && b[4] == 'n' || b[2] == 'k' && b[3] == 'v' && b[4] == 'm'
 }
 
-// takePrefixes takes the legacy prefixes at b[i] and returns the index behind
+// takePrefixes takes the legacy prefixes at b[i] and returns the index after
 // them and the variant of an opcode that the last one selects.
 func (k *kernelInsn) takePrefixes(b *[kernelWindow]byte, i int) (next int, variant uint8) {
 	start, different := i, 0
@@ -358,7 +358,7 @@ func legacyPrefix(c byte) Prefixes {
 }
 
 // takeVEX takes a VEX or EVEX prefix at b[i], if there is one, and returns the
-// index behind it.
+// index after it.
 func (k *kernelInsn) takeVEX(b *[kernelWindow]byte, i int) int {
 	switch b[i&15] {
 	case 0xC5:
@@ -422,7 +422,7 @@ func kernelGroupForm(at kernelPlace, reg byte) *kernelForm {
 	return &kernelForms['M']
 }
 
-// addressLen returns the length of SIB and displacement behind a ModRM byte.
+// addressLen returns the length of SIB and displacement after a ModRM byte.
 func addressLen(modrm, sib byte) int {
 	mod, rm := modrm>>6, modrm&7
 	if mod == 3 {

@@ -13,7 +13,7 @@ import "xol/classify"
 // the kernel does not know it: it accepts such bytes in a legacy encoding.
 
 // kernelMap0 is the one-byte map, a letter per opcode. What is a prefix at its
-// place is an ordinary opcode behind another prefix: there the letter holds.
+// place is an ordinary opcode after another prefix: there the letter holds.
 const kernelMap0 = "" +
 	"MMMMbz..MMMMbz.." + // 00
 	"MMMMbz..MMMMbz.." + // 10

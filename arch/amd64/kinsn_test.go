@@ -50,13 +50,13 @@ func TestKernelDecoderPeculiarities(t *testing.T) {
 		{"vex form of an evex instruction", "c4e3 79 03 c1 11", 0},
 		{"evex form of a vex instruction is taken", "62f2 7d08 0ec1", 6},
 		{"legacy form of a vex instruction", "0f3850c1", 0},
-		{"legacy form of what nobody knows", "0f04", 2},
+		{"legacy form of an unknown opcode", "0f04", 2},
 		{"last prefix 66, f3 in front", "f3660f38f0c1", 6},
 		{"last prefix f3, 66 in front", "66f30f38f0c1", 5},
 		{"fifth prefix is the opcode", "f26664672ee811223304", 5},
 		{"the same prefix again does not count", "66666666666690", 7},
-		{"rex in front of rex", "484889c0", 2},
-		{"rex in front of vex", "48c5f877", 4},
+		{"rex before rex", "484889c0", 2},
+		{"rex before vex", "48c5f877", 4},
 		{"rex2 with 0f", "d5000f", 3},
 		{"rex2 in map 1 without modrm", "d5800b", 3},
 		{"jmpabs", "d500a11122334455667788", 11},
@@ -437,7 +437,7 @@ func checkDecoder(t *testing.T, d *kernelDecoder, x *inat) {
 	t.Logf("%d byte strings", count)
 }
 
-// sweepOpcodes tries every opcode with every ModRM.reg behind head.
+// sweepOpcodes tries every opcode with every ModRM.reg after head.
 func sweepOpcodes(try func([]byte), head []byte) {
 	n := len(head)
 	head = append(head, 0, 0)
@@ -450,7 +450,7 @@ func sweepOpcodes(try func([]byte), head []byte) {
 }
 
 // FuzzKernelDecoder checks that no bytes upset the model and that what stands
-// behind an instruction does not matter.
+// after an instruction does not matter.
 func FuzzKernelDecoder(f *testing.F) {
 	rows, err := refdata.UprobeVerdicts("testdata/uprobe-verdicts.tsv.gz")
 	if err != nil {
@@ -474,7 +474,7 @@ func FuzzKernelDecoder(f *testing.F) {
 			other[i] ^= 0xA5
 		}
 		if !decoder612.decode(&b, &other) || a != b {
-			t.Fatalf("% x: %+v, with other bytes behind it %+v", other, a, b)
+			t.Fatalf("% x: %+v, with other bytes after it %+v", other, a, b)
 		}
 	})
 }

@@ -200,7 +200,7 @@ func (k *kernelInsn) fixed(addr uint64) bool {
 	return k.kprobeCopyRule(kprobeActions[k.op[0]], addr) != kprobeAccepted || !k.kprobeBoost()
 }
 
-// jumps returns how far behind itself k jumps, which code starts with, if the
+// jumps returns how far after itself k jumps, which code starts with, if the
 // kernel takes it for a direct jump [insn_jump_into_range]. It does so with
 // VEX, EVEX and REX2 instructions of the same opcode byte, too.
 func (k *kernelInsn) jumps(code *[kernelWindow]byte) (distance uint64, ok bool) {

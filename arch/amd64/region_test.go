@@ -70,7 +70,7 @@ func TestImmovable(t *testing.T) {
 		{"a short near branch with 66", "66eb00", "amd64/move-branch-66"},
 		{"jump to itself", "ebfe", ""},
 		{"jump into itself", "ebff", "amd64/move-branch-into-instruction"},
-		{"jump behind itself", "eb00", ""},
+		{"jump after itself", "eb00", ""},
 		{"no instruction", "06", "amd64/not-instruction"},
 	} {
 		inst := sweepHex(t, c.code, moveFrom)[0]

@@ -32,12 +32,12 @@ func sweepHex(t testing.TB, code string, addr uint64) []decode.Inst {
 	return decode.Sweep(ISA{}, nil, raw, addr)
 }
 
-// isFarJump recognises a jump through the address behind it.
+// isFarJump recognises a jump through the address after it.
 func isFarJump(inst *decode.Inst) bool {
 	return inst.Flow == decode.FlowJumpIndirect && inst.Has(decode.HasTarget) && inst.Target == inst.Next()
 }
 
-// decodeMoved decodes moved code, and takes the addresses behind far jumps for
+// decodeMoved decodes moved code, and takes the addresses after far jumps for
 // the targets that they are.
 func decodeMoved(code []byte, addr uint64) (insts []decode.Inst, err error) {
 	for len(code) > 0 {
@@ -48,7 +48,7 @@ func decodeMoved(code []byte, addr uint64) (insts []decode.Inst, err error) {
 		code, addr = code[inst.Len:], inst.Next()
 		if isFarJump(&inst) {
 			if len(code) < 8 {
-				return nil, fmt.Errorf("no address behind the jump at %#x", inst.Addr)
+				return nil, fmt.Errorf("no address after the jump at %#x", inst.Addr)
 			}
 			inst.Target = binary.LittleEndian.Uint64(code)
 			code, addr = code[8:], addr+8
@@ -112,7 +112,7 @@ const (
 	// What goes around a form that uses the stack below the red zone.
 	below = "lea -0x80(%rsp),%rsp; "
 	above = "; lea 0x80(%rsp),%rsp"
-	// The standing of rsi in for the address 0x501000, or one in front of it.
+	// The standing of rsi in for the address 0x501000, or one before it.
 	viaRSI   = "push %rsi; movabs $0x501000,%rsi; "
 	viaRSI6  = "push %rsi; movabs $0x500fff,%rsi; "
 	standRSP = below + "push %rsi; push %rsi; push %rdi; lea 0x98(%rsp),%rdi; movabs $0x501000,%rsi; "
@@ -167,7 +167,7 @@ func TestForms(t *testing.T) {
 		{"REX2", "d5518905f8ff0f00", optionsOf(far, inKernel), moveFar, viaRSI + "mov %r16d,0x0(%rsi); pop %rsi"},
 		{"REX.B has no effect on a RIP-relative operand", "498905f9ff0f00", optionsOf(far, inKernel), moveFar,
 			viaRSI + "mov %rax,0x0(%rsi); pop %rsi"},
-		{"an immediate behind the displacement", "c705f6ff0f0078563412", optionsOf(), moveNear, "movl $0x12345678,0xff6(%rip)"},
+		{"an immediate after the displacement", "c705f6ff0f0078563412", optionsOf(), moveNear, "movl $0x12345678,0xff6(%rip)"},
 		{"an immediate, far", "c705f6ff0f0078563412", optionsOf(far, inKernel), moveFar, viaRSI + "movl $0x12345678,0x0(%rsi); pop %rsi"},
 		{"prefixes stay", "64f0480fb10df6ff0f00", optionsOf(far, inKernel), moveFar,
 			viaRSI + "lock cmpxchg %rcx,%fs:0x0(%rsi); pop %rsi"},
@@ -336,7 +336,7 @@ func TestRefusals(t *testing.T) {
 		name, code string
 		opt        relocate.Options
 		rule       string
-		at         uint64 // behind the first instruction
+		at         uint64 // after the first instruction
 	}{
 		{"jump of two meanings", "66e900000000", optionsOf(), "amd64/move-branch-66", 0},
 		{"indirect call of two meanings", "66ff1500000000", optionsOf(), "amd64/move-branch-66", 0},
@@ -354,7 +354,7 @@ func TestRefusals(t *testing.T) {
 		{"push, far, no register", "ff3500000000", optionsOf(far, noStack), "amd64/move-scratch", 0},
 		{"call, far, no register", "ff1500000000", optionsOf(far, noStack), "amd64/move-scratch", 0},
 		{"far jump, far", "48ff2d00000000", optionsOf(far), "amd64/move-far-jump", 0},
-		{"rsp behind VEX, far", "c4e2d9f70500000000", optionsOf(far), "amd64/move-stack-pointer", 0},
+		{"rsp after VEX, far", "c4e2d9f70500000000", optionsOf(far), "amd64/move-stack-pointer", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var p relocate.Plan

@@ -159,7 +159,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// prefixWords are words in front of a name.
+// prefixWords are words before a name.
 var prefixWords = strings.Fields("lock rep repz repnz data16 addr32 cs ds es ss fs gs notrack bnd xacquire xrelease {vex} {evex}")
 
 // mnemonicOf returns the prefixes and the name of an instruction, joined by +.

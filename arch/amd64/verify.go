@@ -151,7 +151,7 @@ var undefinedFlags = [...]flagsOf{
 	{opcodeRange{Map0F, 0xbc, 0xbd}, -1, flagsScan | FlagCF}, // bsf, bsr; tzcnt and lzcnt define CF
 }
 
-// The same behind VEX, EVEX and XOP.
+// The same after VEX, EVEX and XOP.
 var undefinedFlagsVector = [...]flagsOf{
 	{opcodeRange{Map0F38, 0xf2, 0xf3}, -1, FlagAF | FlagPF}, // andn, blsr …
 	{opcodeRange{Map0F38, 0xf5, 0xf5}, -1, FlagAF | FlagPF}, // bzhi

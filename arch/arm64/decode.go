@@ -219,7 +219,7 @@ func (ISA) Decode(inst *decode.Inst, code []byte, addr uint64) error {
 const userOp1 = 3
 
 // find returns the leaf of a decision tree that holds word. The upper 11 bits
-// select an entry behind root. Each entry says where the next ones start and
+// select an entry after root. Each entry says where the next ones start and
 // which bits select one of them: start<<12 | mask<<5 | shift; the tree starts
 // with the leaves, each of which leads to itself. Most words need one step or
 // two, so that the second comes without asking.

@@ -53,7 +53,7 @@ func (a ISA) PlanEntry(op patch.Operation, s *patch.Site) (*patch.Plan, error) {
 	return patch.EntryWord(entryTexts{a}, op, s, func(old, new []byte) bool { return isConcurrent(old) && isConcurrent(new) })
 }
 
-// EntryStub returns the stub; see detour.EntryBuilder. x9 is nobody's when a
+// EntryStub returns the stub; see detour.EntryBuilder. x9 is not in use when a
 // function starts; x30 holds the site's return address.
 func (a ISA) EntryStub(at, callback uint64, kernel bool) []byte {
 	p, t := detour.EntryPlan(callback, kernel), template{a}

@@ -26,7 +26,7 @@ func (ISA) Interpret(inst *decode.Inst, r machine.Registers, m machine.Memory) (
 }
 
 // An interpretation does what an instruction does, and returns the program
-// counter behind it. Nothing has changed where there is an error.
+// counter after it. Nothing has changed where there is an error.
 type interpretation func(inst *decode.Inst, r machine.Registers, m machine.Memory) (pc uint64, err error)
 
 // interpretations are indexed by Op; nil where none is known.

@@ -18,7 +18,7 @@ import (
 // The guest is a static program whose one segment is guarded against indirect
 // branches: it sets registers, goes to the moved code, and leaves with the
 // status that the target of the branch has set, if it comes back to the
-// instruction behind the original.
+// instruction after the original.
 const (
 	guestBase     = 0x40_0000
 	guestEntry    = guestBase + 0x1000

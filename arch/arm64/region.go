@@ -10,7 +10,7 @@ import (
 )
 
 // regionRules are few, since the jump is one word and so is every instruction:
-// a region is one instruction, and nobody can land inside.
+// a region is one instruction, and there is no inside to land in.
 var regionRules = optcheck.Rules{
 	optcheck.KeepLandingPad: {
 		ID:     "arm64/landing-pad",

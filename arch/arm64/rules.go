@@ -209,7 +209,7 @@ func answer(v *classify.Verdict, rules []classify.Rule, rule uint8, simulator st
 }
 
 // slotHazard returns what goes wrong when an instruction runs in a slot with a
-// breakpoint behind it; nil where nothing does.
+// breakpoint after it; nil where nothing does.
 func slotHazard(op Op) *classify.Hazard {
 	switch op {
 	case OpLoadLiteralSIMD:

@@ -52,7 +52,7 @@ const (
 	pieceIndex                       // index register of an address; offset is log2 of the size
 	piecePrefetch                    // prefetch operation
 	pieceRangePrefetch               // prefetch operation on a range
-	piecePostIndex                   // register or size behind an address
+	piecePostIndex                   // register or size after an address
 	pieceFloat                       // 8-bit floating-point constant
 	pieceByteMask                    // 64-bit constant of all-zero and all-one bytes
 	pieceImm8Shifted                 // unsigned byte, shifted left by 0 or 8
@@ -174,7 +174,7 @@ func (w *writer) pieces(ids []uint16) {
 		}
 		w.piece(p)
 	}
-	if n := len(w.b) - 1; w.b[n] == ' ' { // behind an empty name
+	if n := len(w.b) - 1; w.b[n] == ' ' { // after an empty name
 		w.b = w.b[:n]
 	}
 }

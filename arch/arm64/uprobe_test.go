@@ -105,7 +105,7 @@ func TestUprobeInSequence(t *testing.T) {
 		}
 	}
 	if v := p.At(f, testAddr+16); v.OK() {
-		t.Errorf("behind the function: %+v", v)
+		t.Errorf("after the function: %+v", v)
 	}
 	if v := p.At(f, testAddr+5); v.OK() || v.Instead != testAddr+12 { // +4 would lose the reservation
 		t.Errorf("misaligned: %+v", v)

@@ -147,7 +147,7 @@ type arg struct {
 	segments [3]segment // high part first
 	scale    uint8      // the value is shifted left by this
 	base     bool       // an address register, printed in parentheses
-	optional bool       // not printed where it is def, and so is all behind it
+	optional bool       // not printed where it is def, and so is all after it
 	def      uint8      // also the number that an argLiteral is
 }
 
@@ -251,7 +251,7 @@ var classes = [...]struct {
 	op     Op
 	flow   decode.Flow
 	bo     bool
-	direct uint8 // a direct branch: the bits in front of its displacement
+	direct uint8 // a direct branch: the bits before its displacement
 	kind   decode.PCRelKind
 	props  decode.Props
 }{
@@ -406,7 +406,7 @@ func displacement34(word uint64) uint64 {
 	return uint64(int64(v<<30) >> 30)
 }
 
-// nopSuffix reports whether the suffix of word may stand behind the prefix of
+// nopSuffix reports whether the suffix of word may stand after the prefix of
 // pnop: no branch, no return, no system call and no attn or stop, and nothing
 // else that synchronizes the context but isync [Power ISA 3.1, Book I, 3.3.19].
 func nopSuffix(word uint64) bool {

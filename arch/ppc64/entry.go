@@ -66,7 +66,7 @@ func (a ISA) PlanEntry(op patch.Operation, s *patch.Site) (*patch.Plan, error) {
 	return patch.EntryWord(entryTexts{a}, op, s, func(old, new []byte) bool { return a.isPatchClass(old) && a.isPatchClass(new) })
 }
 
-// EntryStub returns the stub; see detour.EntryBuilder. CTR is nobody's when a
+// EntryStub returns the stub; see detour.EntryBuilder. CTR is not in use when a
 // function starts; r0 holds its return address, and LR the site's.
 func (a ISA) EntryStub(at, callback uint64, kernel bool) []byte {
 	p, t := detour.EntryPlan(callback, kernel), template{a}

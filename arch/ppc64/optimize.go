@@ -28,7 +28,7 @@ func (a ISA) Optimizer(profile string, opt classify.KernelOptions) (optcheck.Opt
 
 // kprobeOptimizer answers as kprobes of Linux 6.12 do
 // [arch/powerpc/kernel/optprobes.c]. The jump replaces one word. The
-// instruction, which the detour buffer does not hold, is emulated; so nobody
+// instruction, which the detour buffer does not hold, is emulated; so nothing
 // can land inside, and every instruction is judged by itself.
 type kprobeOptimizer struct {
 	isa   ISA

@@ -2,8 +2,8 @@ package ppc64
 
 import "xol/classify"
 
-// The rules by which linux-6.12 leaves a probe a breakpoint. The kernel tells
-// nobody, so that they have no error number.
+// The rules by which linux-6.12 leaves a probe a breakpoint. The kernel does not
+// say which, so that they have no error number.
 const (
 	optimizeAllowed = iota
 	optimizeModule

@@ -32,7 +32,7 @@ func TestPrefixedInQEMU(t *testing.T) {
 	}
 }
 
-// mostCases is how many cases' code pages there are in front of their data.
+// mostCases is how many cases' code pages there are before their data.
 const mostCases = caseData / casePage
 
 // prefixedStates is the number of states that each case starts from.

@@ -23,16 +23,16 @@ func (a prefixedISA) Interpret(inst *decode.Inst, r machine.Registers, m machine
 	return err == nil, err
 }
 
-// Words in front of and behind the operand of loads and stores.
+// Words before and after the operand of loads and stores.
 const (
 	prefixedData = 0x12340
 	before       = 0x0102030405060708
-	behind       = 0x1112131415161718
+	after        = 0x1112131415161718
 )
 
-var prefixedMemory = cputest.Words{prefixedData: before, prefixedData + 8: behind}
+var prefixedMemory = cputest.Words{prefixedData: before, prefixedData + 8: after}
 
-// What the words show at 4 bytes behind the first one's start, in big-endian
+// What the words show at 4 bytes after the first one's start, in big-endian
 // order, is 05060708 11121314; in the other, 01020304 15161718.
 var prefixedScalars = []struct {
 	word uint64
@@ -56,7 +56,7 @@ var prefixedScalars = []struct {
 	{0x06000000_80640004, cputest.Case{Name: "plwz", Regs: registers{R0 + 4: prefixedData}, After: registers{R0 + 3: 0x05060708}}, registers{R0 + 3: 0x01020304}},
 	{0x06000000_a0640004, cputest.Case{Name: "plhz", Regs: registers{R0 + 4: prefixedData}, After: registers{R0 + 3: 0x0506}}, registers{R0 + 3: 0x0304}},
 	{0x06000000_88640004, cputest.Case{Name: "plbz", Regs: registers{R0 + 4: prefixedData}, After: registers{R0 + 3: 5}}, registers{R0 + 3: 4}},
-	{0x04000000_e0c40000, cputest.Case{Name: "plq", Regs: registers{R0 + 4: prefixedData}, After: registers{R0 + 6: before, R0 + 7: behind}}, nil},
+	{0x04000000_e0c40000, cputest.Case{Name: "plq", Regs: registers{R0 + 4: prefixedData}, After: registers{R0 + 6: before, R0 + 7: after}}, nil},
 
 	{0x04000000_e4640000, cputest.Case{Name: "pld where nothing is", Regs: registers{R0 + 4: 8}, Fault: true}, nil},
 	{0x04000000_f4640000, cputest.Case{Name: "pstd where nothing is", Regs: registers{R0 + 4: cputest.MemoryTop - 4}, Fault: true}, nil},

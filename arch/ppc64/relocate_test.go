@@ -174,7 +174,7 @@ func TestMoveErrors(t *testing.T) {
 		{"a pair with r1", isa.one(t, pstq0), relocate.Options{Reach: relocate.Far}, moveFar, 64, nil, &ruleMoveStackPointer},
 		{"trap", isa.one(t, trap), relocate.Options{}, moveNear, 64, nil, &ruleMoveTrap},
 		{"conditional trap", isa.one(t, 0x0b030000), relocate.Options{}, moveNear, 64, nil, &ruleMoveTrap},
-		{"breakpoint behind a reservation", isa.one(t, lwarx), relocate.Options{Back: relocate.BackBreakpoint}, moveNear, 64, nil, &ruleMoveReservation},
+		{"breakpoint after a reservation", isa.one(t, lwarx), relocate.Options{Back: relocate.BackBreakpoint}, moveNear, 64, nil, &ruleMoveReservation},
 		{"a region with half of a reservation", isa.one(t, lwarx), region, moveNear, 64, nil, &ruleMoveReservation},
 		{"a region with the other half", isa.one(t, stwcx), region, moveNear, 64, nil, &ruleMoveReservation},
 		{"a branch into an instruction", into[:2], region, moveNear, 64, nil, &ruleMoveInto},

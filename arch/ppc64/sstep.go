@@ -204,7 +204,7 @@ var steps19 = [1024]step{
 	150: emuBarrier, // isync
 }
 
-// steps30 are indexed by the four bits in front of Rc.
+// steps30 are indexed by the four bits before Rc.
 var steps30 = [16]step{
 	emuCompute, emuCompute, emuCompute, emuCompute, // rldicl rldicr
 	emuCompute, emuCompute, emuCompute, emuCompute, // rldic rldimi

@@ -24,7 +24,7 @@ const (
 	argInt             // signed number
 	argComp            // the bits inverted, as a number
 	argCount           // number of bytes, where 0 stands for 32
-	argDisp            // signed displacement in front of a base register
+	argDisp            // signed displacement before a base register
 	argHash            // negative displacement
 	argPcrel           // displacement from the instruction itself
 	argBranch          // target of a branch
@@ -34,7 +34,7 @@ const (
 // Text returns the instruction in GNU assembler syntax with the names that
 // GNU objdump -Mpower10 uses. The targets of branches are addresses, followed
 // by the symbol that lookup knows for them; so are those of prefixed loads and
-// stores, in a comment behind the displacement. What is no instruction reads
+// stores, in a comment after the displacement. What is no instruction reads
 // as .long or .byte.
 //
 // The names come from this package's own tables and not from ppc64asm: its

@@ -40,7 +40,7 @@ var objdumpDiffers = []struct {
 			word>>26 == 63 && strings.HasPrefix(name, "dctqpq") || name == "dtstsfiq"
 		return own == ".long" && (decimalPair || name == "plq" || name == "pstq")
 	}},
-	{"any suffix may stand behind the prefix of pnop", func(word uint64, objdump, own string) bool {
+	{"any suffix may stand after the prefix of pnop", func(word uint64, objdump, own string) bool {
 		return objdump == ".long" && own == "pnop"
 	}},
 }

@@ -173,11 +173,11 @@ func TestUprobeSuffix(t *testing.T) {
 		}
 		v = p.At(f, testAddr+8)
 		if rule, hazard := archtest.IDs(&v); rule != "" || hazard != "" {
-			t.Errorf("%s: behind it: %+v", isa.Name(), v)
+			t.Errorf("%s: after it: %+v", isa.Name(), v)
 		}
 		v = p.At(f, testAddr+12)
 		if rule, _ := archtest.IDs(&v); rule != "ppc64/uprobe-outside" {
-			t.Errorf("%s: behind the function: %+v", isa.Name(), v)
+			t.Errorf("%s: after the function: %+v", isa.Name(), v)
 		}
 	}
 }

@@ -44,7 +44,7 @@ type executionPair struct {
 	name          string
 	isCopy        bool
 	first, second int    // runs, of states in sequence
-	end           uint64 // behind the second form, where nothing leads back
+	end           uint64 // after the second form, where nothing leads back
 	next          uint64 // what that stands for
 	clobbers      uint64
 	noRedZone     bool
@@ -219,7 +219,7 @@ func (x *executions) check(t *testing.T) {
 	t.Logf("%s: %d pairs, %d runs", x.isa.Name(), len(x.pairs), len(x.runs))
 }
 
-// names of the doublewords in front of the vectors that are compared, beside
+// names of the doublewords before the vectors that are compared, beside
 // the general registers.
 var specials = map[int]string{
 	guestNIP: "nip", guestCTR: "ctr", guestLR: "lr", guestXER: "xer", guestCR: "cr", guestTAR: "tar", guestSignal: "signal",
