@@ -13,18 +13,18 @@ import (
 // may be a TOCMemory.
 func (a ISA) FormsPointer(f *classify.Func, i int, mem flow.Memory) (addr uint64, ok bool) {
 	inst := &f.Insts[i]
-	if inst.Flow != decode.FlowNone || inst.Has(decode.Invalid) || len(f.Insts) > maxTraced {
+	if inst.Flow != decode.FlowNone || inst.Has(decode.Invalid) {
 		return 0, false
 	}
 	r := targetOf(inst)
-	if l, ok := loadOf(inst); ok {
-		if l.width != 8 {
+	if l, ok := transferOf(inst); ok && !l.update {
+		if l.store || l.width != 8 {
 			return 0, false
 		}
 	} else if OpOf(inst) != OpPCAddress && WordOf(inst)>>26 != opADDI || r == tocPointer {
 		return 0, false
 	}
-	t := tracer{f: f, mem: mem, order: a.ByteOrder(), steps: maxSteps, circle: noCircle, at: i}
-	v := t.resolve(t.result(r, i))
-	return v.number, v.kind == valueConst
+	var t flow.Tracer
+	t.Start(flowModel{a}, f, mem)
+	return t.Constant(i, r)
 }

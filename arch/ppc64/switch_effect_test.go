@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"xol/decode"
+	"xol/optcheck/flow"
 )
 
 // listedInstruction is a row of instructions.txt, whose names of operands tell
@@ -55,8 +56,8 @@ func (l *listedInstruction) word(r *rand.Rand) uint64 {
 }
 
 // wants returns the general registers that the list says are results.
-func (l *listedInstruction) wants(word uint64) (set regSet) {
-	rt, ra := regSet(1)<<(word>>21&31), regSet(1)<<(word>>16&31)
+func (l *listedInstruction) wants(word uint64) (set flow.Set) {
+	rt, ra := flow.Set(1)<<(word>>21&31), flow.Set(1)<<(word>>16&31)
 	name := strings.TrimPrefix(l.name, "p")
 	memory := strings.HasPrefix(name, "l") || strings.HasPrefix(name, "st")
 	switch {
@@ -83,12 +84,7 @@ func TestWritesFollowsTheList(t *testing.T) {
 				continue
 			}
 			checked++
-			var got regSet
-			for reg := range uint8(32) {
-				if writes(&inst, reg) {
-					got |= 1 << reg
-				}
-			}
+			got := changedBy(&inst) & (1<<32 - 1)
 			if want := l.wants(word); want&^got != 0 && !keepsAll(uint32(word)) {
 				t.Errorf("%s %x: writes %#x, want %#x", l.name, word, got, want)
 			}
@@ -106,7 +102,7 @@ func TestWrites(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		word      uint64
-		registers regSet
+		registers flow.Set
 		fields    uint8
 	}{
 		{"lmw r29,8(r1)", 0xbba10008, 7 << 29, 0},
@@ -134,12 +130,7 @@ func TestWrites(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inst := ISA{}.one(t, c.word)[0]
-			var got regSet
-			for r := range uint8(64) {
-				if writes(&inst, r) {
-					got |= 1 << r
-				}
-			}
+			got := changedBy(&inst) & (flow.Flags - 1)
 			if got != c.registers {
 				t.Errorf("registers %#x, want %#x", got, c.registers)
 			}

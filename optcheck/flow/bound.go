@@ -399,8 +399,10 @@ func (t *Tracer) compare(a *origins, p int, known *[8]Condition, meets int) (l l
 	if !ok || t.masksOnly {
 		return l, false
 	}
-	k := known[c.Field]
-	holds := k.Holds & c.Passed
+	k, holds := known[c.Field], c.Passed
+	if holds == AnyRelation {
+		holds = k.Holds
+	}
 	if holds == AnyRelation || holds == Less|Greater || holds == 0 {
 		return l, false
 	}

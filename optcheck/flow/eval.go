@@ -268,7 +268,7 @@ func (t *Tracer) loaded(v value, x *Expr, p int) value {
 	if v.kind == kindTarget { // one table holds the indices of another
 		v = value{kind: kindElement, number: v.base, scale: v.shift, index: v.outer}
 	}
-	if v.kind == kindConstant && x.Width < 8 && t.isTable(&v) { // compilers make tables of one entry
+	if v.kind == kindConstant && x.Width < 8 && t.isTable(&v) && !t.isa.Pieces() { // compilers make tables of one entry
 		v = value{kind: kindElement, number: v.number, scale: unscaled, index: use{reg: NoReg, check: t.insts[p].Addr}}
 	}
 	if v.kind == kindElement && v.scale == 0 && x.Width > 1 && x.Width < 8 {

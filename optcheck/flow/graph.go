@@ -11,7 +11,7 @@ import (
 const (
 	maxSteps        = 1 << 17 // instructions looked at on the way back
 	maxLookedAt     = 1 << 14 // those for the definitions of one register
-	maxPointerSteps = 1 << 11 // those for the address of what is a whole pointer in any case
+	maxPointerSteps = 1 << 12 // those for the address of what is a whole pointer in any case
 	maxAddedSteps   = 1 << 12 // those for what is added to the address of a table
 	maxNesting      = 64      // values that depend on one another
 	maxJoins        = 1 << 10 // places where ways meet

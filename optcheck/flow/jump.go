@@ -151,13 +151,28 @@ func (t *Tracer) tableJump(v value, i int) Jump {
 		Addr: v.number, Base: v.base, Width: v.width, Shift: v.shift,
 		Signed: v.signed && v.width < 8,
 	}
-	if v.last == 0 {
+	switch {
+	case v.kind == kindEntry && v.width < 8 && t.isa.Pieces():
+		return Unresolved(WhatNumber) // code does not stand so low
+	case v.last == 0:
 		t.bound(&table, i, &v)
+		t.distrust(&table, &v)
 	}
 	if v.kind == kindEntry && v.width == 8 && v.shift == 0 && !t.labels(&table) {
 		return Pointer()
 	}
 	return Jump{Kind: JumpTable, Table: table}
+}
+
+// distrust takes the bound back that a comparison tells, if the table is among
+// the instructions and goes on. Where there are other indirect jumps, one of them
+// may lead to after the comparison, which then is one of another switch and says
+// too little.
+func (t *Tracer) distrust(table *Table, v *value) {
+	end := table.Addr + uint64(table.Count)*uint64(table.Width)
+	if table.Bound == BoundCompare && t.inFunction(table.Addr) && t.chain[t.indirect-1] != 0 && t.leadInside(v, end, end+uint64(v.width)) {
+		table.Addr, table.Count, table.Check, table.Bound = v.number, 0, 0, BoundNone
+	}
 }
 
 // labels reports whether a table of whole addresses is one of labels of the

@@ -4,19 +4,14 @@ import (
 	"strings"
 
 	"xol/decode"
+	"xol/optcheck/flow"
 )
-
-// regSet is a set of registers by their index in Registers; only the general
-// ones, LR, CTR and TAR are ever in it.
-type regSet uint64
-
-func (s regSet) has(r uint8) bool { return s>>r&1 != 0 }
 
 // What a call does not keep [OpenPOWER ELFv2 ABI, 2.2.3.4]. The TOC pointer is
 // not among the registers, since the caller restores it.
 const (
-	callRegisters regSet = 0x1ff9 | 1<<LR | 1<<CTR
-	callFields    uint8  = 0xff &^ (1<<2 | 1<<3 | 1<<4) // of the condition register
+	callRegisters flow.Set = 0x1ff9 | 1<<LR | 1<<CTR
+	callFields    uint8    = 0xff &^ (1<<2 | 1<<3 | 1<<4) // of the condition register
 )
 
 // Opcodes that the search for targets reads: primary ones, and extended ones
@@ -76,18 +71,29 @@ func mayName(inst *decode.Inst, r uint8) bool {
 	return targetOf(inst) == r || fieldRA(word) == r
 }
 
-// writes reports whether inst may change register r, be it by what a called
-// function does.
-func writes(inst *decode.Inst, r uint8) bool {
+// changedBy returns the registers, fields of the condition register and memory
+// that inst may change, be it by what a called function does.
+func changedBy(inst *decode.Inst) (set flow.Set) {
+	set = flow.Set(writesFields(inst)) * flow.Flags
 	switch OpOf(inst) {
 	case OpBranch, OpBranchLR, OpBranchCTR, OpBranchTAR, OpBranchCond:
-		return branchWrites(inst).has(r)
+		set |= branchWrites(inst)
+		if inst.Has(decode.Link) && !onlyGetsPC(inst) {
+			set |= flow.MemoryWritten
+		}
 	case OpSyscall:
-		return callRegisters.has(r)
+		set |= callRegisters | flow.MemoryWritten
 	case OpMoveSPR:
-		return moveWrites(WordOf(inst)).has(r)
+		set |= moveWrites(WordOf(inst))
+	default:
+		if !keepsAll(WordOf(inst)) {
+			set |= generalWrites(inst)
+		}
+		if formatOf(inst).isStore() {
+			set |= flow.MemoryWritten
+		}
 	}
-	return r < 32 && mayName(inst, r) && !keepsAll(WordOf(inst)) && generalWrites(inst).has(r)
+	return set
 }
 
 // keepsAll tells the no-ops that name a register: ori rx,rx,0 and or rx,rx,rx.
@@ -100,7 +106,7 @@ func keepsAll(word uint32) bool {
 }
 
 // branchWrites returns the registers that a branch changes.
-func branchWrites(inst *decode.Inst) (set regSet) {
+func branchWrites(inst *decode.Inst) (set flow.Set) {
 	if OpOf(inst) != OpBranch && boField(WordOf(inst))&boIgnoreCTR == 0 {
 		set = 1 << CTR
 	}
@@ -114,7 +120,7 @@ func branchWrites(inst *decode.Inst) (set regSet) {
 }
 
 // moveWrites returns the register that mfspr or mtspr changes.
-func moveWrites(word uint32) regSet {
+func moveWrites(word uint32) flow.Set {
 	if word&moveTo == 0 {
 		return 1 << (word >> 21 & 31)
 	}
@@ -131,7 +137,7 @@ func moveWrites(word uint32) regSet {
 
 // generalWrites returns the general registers that an instruction writes that
 // is no branch.
-func generalWrites(inst *decode.Inst) (set regSet) {
+func generalWrites(inst *decode.Inst) (set flow.Set) {
 	f := formatOf(inst)
 	if a := &args[f.args[0]]; a.kind == argGpr && !f.isStore() {
 		v, _ := a.raw(inst.Detail)
