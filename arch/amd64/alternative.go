@@ -81,12 +81,10 @@ func (a ISA) nopAt(b []byte) (n int, nop bool) {
 	if a.Decode(&inst, b, 0) != nil {
 		return 0, false
 	}
-	d := DetailOf(&inst)
-	switch {
-	case d.Encoding() > EncREX2:
-	case d.Map() == MapOneByte && d.Opcode() == 0x90:
-		return int(inst.Len), d.Prefixes()&PrefixF3 == 0
-	case d.Map() == Map0F && d.Opcode() == 0x1f:
+	switch OpOf(&inst) {
+	case OpNop:
+		return int(inst.Len), DetailOf(&inst).Prefixes()&PrefixF3 == 0
+	case OpLongNop:
 		return int(inst.Len), true
 	}
 	return int(inst.Len), false

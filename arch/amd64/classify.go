@@ -56,44 +56,27 @@ func judgeISA(v *classify.Verdict, inst *decode.Inst) {
 	case inst.Has(decode.Invalid):
 		v.Rule = &isaRules[isaInvalid]
 		return
-	case d.Prefixes()&Prefix66 != 0 && d.W() == 0 && isNearBranch(d):
+	case d.Prefixes()&Prefix66 != 0 && d.W() == 0 && nearBranches.has(inst):
 		v.Rule = &isaRules[isaBranch66]
 		return
 	}
 	v.Exec, v.Boost, v.Boosted = classify.ExecSlot, true, true
-	if d.Encoding() > EncREX2 {
-		return
-	}
-	switch uint(d.Map())<<8 | uint(d.Opcode()) {
-	case 0xCC:
+	switch OpOf(inst) {
+	case OpBreakpoint:
 		*v = classify.Refuse(&isaRules[isaBreakpoint])
-	case 0xF1, 0x10B, 0x1B9, 0x1FF:
+	case OpDebugTrap, OpUndefined:
 		*v = classify.Verdict{Exec: classify.ExecEmulate, Emulator: "trap"}
-	case 0xFB:
+	case OpSetInterrupts:
 		v.Hazard = &isaHazards[isaShadow]
-	case 0x8E:
+	case OpMoveToSegment:
 		if d.Reg() == 2 {
 			v.Hazard = &isaHazards[isaShadow]
 		}
 	}
 }
 
-// isNearBranch reports whether d is a branch whose operand size 66 would
-// change: a near jump, call, return or loop.
-func isNearBranch(d Detail) bool {
-	op := d.Opcode()
-	switch d.Map() {
-	case MapOneByte:
-		switch {
-		case op&0xF0 == 0x70, op&0xFC == 0xE0, op == 0xE8, op == 0xE9, op == 0xEB, op&0xFE == 0xC2:
-			return true
-		}
-		return op == 0xFF && (d.Reg() == 2 || d.Reg() == 4)
-	case Map0F:
-		return op&0xF0 == 0x80
-	}
-	return false
-}
+// nearBranches are those whose operand size 66 would change.
+var nearBranches = opsOf(OpJump, OpJumpIf, OpLoop, OpCall, OpReturn, OpJumpIndirect, OpCallIndirect)
 
 // kprobeJudge answers as kprobes of one version of Linux do, as far as the rules are
 // x86's own [arch/x86/kernel/kprobes/core.c]. The kernel decodes a function

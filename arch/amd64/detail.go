@@ -155,12 +155,5 @@ func Branch66(i *decode.Inst) bool {
 	if d.Prefixes()&Prefix66 == 0 || d.W() != 0 || d.Encoding() != EncLegacy {
 		return false
 	}
-	switch op := d.Opcode(); d.Map() {
-	case MapOneByte:
-		return op>>4 == 7 || op&^3 == 0xe0 || op&^3 == 0xe8 && op != 0xea || op&^1 == 0xc2 ||
-			op == 0xff && (d.Reg() == 2 || d.Reg() == 4)
-	case Map0F:
-		return op>>4 == 8
-	}
-	return false
+	return nearBranches.has(i)
 }

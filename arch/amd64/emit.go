@@ -82,20 +82,20 @@ func appendJump(code []byte, target uint64, l *relocate.Layout) ([]byte, bool) {
 // appendBranch appends a direct branch other than a call.
 func appendBranch(code []byte, inst *decode.Inst, l *relocate.Layout) ([]byte, bool) {
 	onlyNear := l.Plan.Options.Reach == relocate.Near
-	switch branchKindOf(inst) {
-	case kindCond:
+	switch OpOf(inst) {
+	case OpJumpIf:
 		condition := DetailOf(inst).Opcode() & 15
 		if disp, ok := nearDisplacement(code, jccNear, inst.Target, l); ok || onlyNear {
 			return binary.LittleEndian.AppendUint32(append(code, 0x0f, 0x80|condition), disp), ok
 		}
 		return appendOver(append(code, 0x70|condition^1), inst.Target, l)
-	case kindLoop:
+	case OpLoop:
 		// With its prefixes: on AMD's CPUs F2 and F3 choose between loopne and
 		// loope, whatever the opcode says.
 		code = append(code, inst.Bytes()...)
 		code[len(code)-1] = jumpShort
 		return appendOver(append(code, 0xeb), inst.Target, l)
-	case kindXbegin:
+	case OpXBegin:
 		if disp, ok := nearDisplacement(code, xbeginSize, inst.Target, l); ok || onlyNear {
 			return binary.LittleEndian.AppendUint32(append(code, 0xc7, 0xf8), disp), ok
 		}

@@ -9,7 +9,7 @@ import (
 // exception did otherwise than without: pushf pushes the trap flag
 // [SDM vol. 2, PUSHF; Linux, arch/x86/kernel/kprobes/core.c].
 func (ISA) FixStep(inst *decode.Inst, r machine.Registers, m machine.Memory) error {
-	if !(opcodeOf{MapOneByte, 0x9c, -1}).matches(DetailOf(inst)) {
+	if OpOf(inst) != OpPushFlags {
 		return nil
 	}
 	var flags [2]byte
@@ -25,7 +25,7 @@ func (ISA) FixStep(inst *decode.Inst, r machine.Registers, m machine.Memory) err
 // into registers that tell of its copy: syscall's rcx, and r11 where it was
 // single-stepped [SDM vol. 2, SYSCALL].
 func (ISA) FixEvent(inst *decode.Inst, r machine.Registers) {
-	if isSyscall(inst) {
+	if OpOf(inst) == OpSyscall {
 		r.SetReg(RCX, inst.Next())
 		r.SetReg(R11, r.Reg(RFLAGS))
 	}

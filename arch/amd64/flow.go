@@ -77,7 +77,7 @@ func (flowModel) Target(inst *decode.Inst) (flow.Expr, string) {
 		return flow.Expr{}, flow.WhatNoJump
 	case Branch66(inst):
 		return flow.Expr{}, whatBranch66
-	case !d.isGroup5(group5Jump):
+	case OpOf(inst) != OpJumpIndirect:
 		return flow.Expr{Op: flow.OpWhole}, ""
 	case d.Mod() == 3:
 		return flow.Copy(d.rmRegister()), ""
@@ -410,7 +410,7 @@ var conditions = [8]flow.Condition{
 
 // Condition recognises the conditional jumps after comparisons.
 func (flowModel) Condition(inst *decode.Inst, taken bool) (c flow.Condition, ok bool) {
-	if branchKindOf(inst) != kindCond {
+	if OpOf(inst) != OpJumpIf {
 		return c, false
 	}
 	cond := DetailOf(inst).Opcode() & 15

@@ -27,15 +27,15 @@ func (ISA) Interpret(inst *decode.Inst, r machine.Registers, m machine.Memory) (
 	case decode.FlowCall:
 		return c.call(inst, inst.Target)
 	case decode.FlowReturn:
-		if d.Map() == MapOneByte && d.Opcode()&^1 == 0xc2 {
+		if OpOf(inst) == OpReturn {
 			return c.ret(inst)
 		}
 	case decode.FlowJumpIndirect:
-		if d.isGroup5(group5Jump) && !d.usesR16() {
+		if OpOf(inst) == OpJumpIndirect && !d.usesR16() {
 			return c.jumpIndirect(inst)
 		}
 	case decode.FlowCallIndirect:
-		if d.isGroup5(group5Call) && !d.usesR16() {
+		if OpOf(inst) == OpCallIndirect && !d.usesR16() {
 			return c.callIndirect(inst)
 		}
 	}
@@ -54,10 +54,10 @@ type cpu struct {
 // jumpIf does jcc, loop, loope, loopne and jrcxz.
 func (c cpu) jumpIf(inst *decode.Inst) bool {
 	d, taken := DetailOf(inst), false
-	switch branchKindOf(inst) {
-	case kindCond:
+	switch OpOf(inst) {
+	case OpJumpIf:
 		taken = conditionHolds(d.Opcode(), c.Reg(RFLAGS))
-	case kindLoop:
+	case OpLoop:
 		if d.repeats() {
 			return false
 		}

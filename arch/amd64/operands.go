@@ -6,73 +6,22 @@ import (
 	"xol/decode"
 )
 
-// branchKind is the shape of a direct branch.
-type branchKind uint8
-
-const (
-	kindJump branchKind = iota
-	kindCall
-	kindCond
-	kindLoop // loop, loope, loopne, jrcxz: no long form
-	kindXbegin
-)
-
-func branchKindOf(inst *decode.Inst) branchKind {
-	d := DetailOf(inst)
-	op := d.Opcode()
-	switch {
-	case inst.Flow == decode.FlowCall:
-		return kindCall
-	case d.Map() == Map0F || op>>4 == 7:
-		return kindCond
-	case op>>2 == 0xe0>>2:
-		return kindLoop
-	case op == 0xc7:
-		return kindXbegin
-	}
-	return kindJump
-}
-
 // addressIs32 reports whether addresses are cut to 32 bits.
 func (d Detail) addressIs32() bool { return d.Prefixes()&Prefix67 != 0 }
 
 // operandIs16 reports whether operands have 16 bits, where a prefix chooses.
 func (d Detail) operandIs16() bool { return d.Prefixes()&Prefix66 != 0 && d.W() == 0 }
 
-// isGroup5 recognises the instructions of opcode FF by ModRM.reg.
-func (d Detail) isGroup5(reg byte) bool {
-	return d.Map() == MapOneByte && d.Opcode() == 0xff && d.Reg() == reg
-}
-
-// The instructions of opcode FF that are moved each in its own way.
+// ModRM.reg of instructions of opcode FF that moved forms consist of.
 const (
-	group5Call    = 2
-	group5Jump    = 4
-	group5FarJump = 5
-	group5Push    = 6
+	group5Jump = 4
+	group5Push = 6
 )
-
-// isPop recognises the form with a ModRM operand.
-func (d Detail) isPop() bool {
-	return d.Map() == MapOneByte && d.Opcode() == 0x8f && d.Reg() == 0
-}
-
-// isLea tells lea from the bounds checks, which also take an address only.
-func isLea(inst *decode.Inst) bool {
-	d := DetailOf(inst)
-	return d.Map() == MapOneByte && d.Opcode() == 0x8d
-}
-
-func isSyscall(inst *decode.Inst) bool {
-	d := DetailOf(inst)
-	return d.Map() == Map0F && d.Opcode() == 0x05
-}
 
 // isSoftwareInterrupt recognises int, but for the breakpoint's vector. It calls
 // the system as syscall does, and its return address is not to be seen.
 func isSoftwareInterrupt(inst *decode.Inst) bool {
-	d := DetailOf(inst)
-	return d.Map() == MapOneByte && d.Opcode() == 0xcd && inst.Raw[inst.Fields.Imm] != 3
+	return OpOf(inst) == OpInterrupt && inst.Raw[inst.Fields.Imm] != 3
 }
 
 // opcodeRange is the opcodes lo to hi of a map.

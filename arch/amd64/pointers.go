@@ -10,14 +10,13 @@ import (
 // from constants alone: that of lea, or the pointer at a fixed place, as in the
 // global offset table.
 func (ISA) FormsPointer(f *classify.Func, i int, mem flow.Memory) (addr uint64, ok bool) {
-	const load64 = 0x8b
 	inst := &f.Insts[i]
 	d := Detail(inst.Detail)
 	switch {
 	case inst.Flow != decode.FlowNone || inst.Has(decode.Invalid):
 	case inst.PCRel.Kind == decode.PCRelAddress:
 		return inst.Target, true
-	case inst.PCRel.Kind == decode.PCRelMemory && d.Map() == MapOneByte && d.Opcode() == load64 && operandWidth(d) == 64:
+	case inst.PCRel.Kind == decode.PCRelMemory && OpOf(inst) == OpMoveLoad && operandWidth(d) == 64:
 		return mem.Pointer(inst.Target)
 	}
 	return 0, false

@@ -167,20 +167,14 @@ var addressOpcodes = []opcodeOf{
 func (ISA) FormsAddress(inst *decode.Inst) (addr uint64, ok bool) {
 	f := &inst.Fields
 	switch {
-	case f.ImmLen == 8 && isMovImmediate(inst):
+	case f.ImmLen == 8 && OpOf(inst) == OpMoveImmediate:
 		return immediate(inst), true
-	case f.ImmLen == 4 && inst.PCRel.Kind != decode.PCRelBranch && (isMovImmediate(inst) || matchesAny(addressOpcodes, inst)):
+	case f.ImmLen == 4 && inst.PCRel.Kind != decode.PCRelBranch && (OpOf(inst) == OpMoveImmediate || matchesAny(addressOpcodes, inst)):
 		return immediate(inst), true
-	case f.DispLen == 4 && inst.PCRel.Kind == decode.PCRelNone && isLea(inst):
+	case f.DispLen == 4 && inst.PCRel.Kind == decode.PCRelNone && OpOf(inst) == OpLea:
 		return uint64(int64(displacement(inst))), true
 	}
 	return 0, false
-}
-
-// isMovImmediate recognises the form of mov with a register in the opcode.
-func isMovImmediate(inst *decode.Inst) bool {
-	d := DetailOf(inst)
-	return d.Map() == MapOneByte && d.Opcode()&^7 == 0xb8 && d.Encoding() <= EncREX2
 }
 
 // immediate returns the immediate operand as the instruction uses it: a byte is

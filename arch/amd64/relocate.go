@@ -180,11 +180,11 @@ func baseForm(inst *decode.Inst, p *relocate.Plan) moveForm {
 		return formCallOperand
 	case kind == decode.PCRelBranch, inst.Flow == decode.FlowJump && p.Inside(inst.Target): // jmpabs
 		return formBranch
-	case kind == decode.PCRelAddress && isLea(inst):
+	case kind == decode.PCRelAddress && OpOf(inst) == OpLea:
 		return formConstant
 	case kind != decode.PCRelNone:
 		return formRebase
-	case isSyscall(inst):
+	case OpOf(inst) == OpSyscall:
 		return formSyscall
 	}
 	return formKept
@@ -198,7 +198,7 @@ func immovable(inst *decode.Inst) *classify.Rule {
 		return &ruleMoveBranch66
 	case inst.Flow == decode.FlowTrap && !isSoftwareInterrupt(inst):
 		return &ruleMoveTrap
-	case inst.Flow == decode.FlowCallIndirect && !DetailOf(inst).isGroup5(group5Call):
+	case inst.Flow == decode.FlowCallIndirect && OpOf(inst) != OpCallIndirect:
 		return &ruleMoveFarCall
 	}
 	return nil
@@ -215,24 +215,26 @@ func chooseLinux(s *relocate.Step) {
 
 // branchForms are the sizes of branches in bytes: of the near form, and of what
 // the far form has before its jump.
-var branchForms = [...]struct{ near, beforeJump int }{
-	kindJump:   {near: jumpNear},
-	kindCall:   {near: jumpNear},
-	kindCond:   {near: jccNear, beforeJump: jccShort},
-	kindLoop:   {near: jumpShort + jumpNear, beforeJump: jumpShort}, // besides the instruction itself
-	kindXbegin: {near: xbeginSize, beforeJump: xbeginSize + jumpShort},
+var branchForms = [opCount]struct{ near, beforeJump int }{
+	OpJump:         {near: jumpNear},
+	OpJumpAbsolute: {near: jumpNear},
+	OpCall:         {near: jumpNear},
+	OpJumpIf:       {near: jccNear, beforeJump: jccShort},
+	OpLoop:         {near: jumpShort + jumpNear, beforeJump: jumpShort}, // besides the instruction itself
+	OpXBegin:       {near: xbeginSize, beforeJump: xbeginSize + jumpShort},
 }
 
 func chooseBranch(s *relocate.Step, p *relocate.Plan) {
 	inst := &s.Inst
-	form, note, kind := formBranch, &noteBranch, branchKindOf(inst)
-	near, far := branchForms[kind].near, branchForms[kind].beforeJump+jumpFar
+	form, note, op := formBranch, &noteBranch, OpOf(inst)
+	sizes := &branchForms[op%opCount]
+	near, far := sizes.near, sizes.beforeJump+jumpFar
 	before := 0
-	switch kind {
-	case kindCall:
+	switch op {
+	case OpCall:
 		form, note = formCall, callNote(inst, p)
 		before = pushSize(inst.Next())
-	case kindLoop:
+	case OpLoop:
 		note, before = &noteLoop, int(inst.Len)
 	}
 	setForm(s, form, noRegister, note)
@@ -312,15 +314,14 @@ func farForm(inst *decode.Inst, opt *relocate.Options) (moveForm, byte, *classif
 	if opt.Scratch != relocate.ScratchStack {
 		return 0, noRegister, &ruleMoveScratch
 	}
-	d := DetailOf(inst)
-	switch {
-	case d.isGroup5(group5Push):
+	switch d, op := DetailOf(inst), OpOf(inst); {
+	case op == OpPushMemory:
 		return formPush, RSI, nil
-	case d.isPop():
+	case op == OpPopMemory:
 		return formPop, RSI, nil
-	case d.isGroup5(group5Jump):
+	case op == OpJumpIndirect:
 		return formJumpThrough, RSI, nil
-	case d.isGroup5(group5FarJump):
+	case op == OpJumpFar:
 		return 0, noRegister, &ruleMoveFarJump
 	case !d.usesStackPointer():
 		return formSavedBase, baseRegister(inst, savedRegisters), nil

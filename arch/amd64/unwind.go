@@ -25,31 +25,28 @@ func (a ISA) Unwind(code []byte, r machine.Registers, m machine.Memory) error {
 // made of. frame is where rbx is, once it holds the frame.
 func followStack(s *detour.Stack, inst *decode.Inst, frame *int64) {
 	d := DetailOf(inst)
-	if d.Map() != MapOneByte {
-		return
-	}
 	onStack := inst.Fields.ModRM != 0 && d.Mod() != 3 && baseIsStackPointer(inst)
-	switch op, reg := d.Opcode(), int(d.R()<<3|d.Reg()); {
-	case op&^7 == 0x50: // push
+	switch op, reg := OpOf(inst), int(d.R()<<3|d.Reg()); {
+	case op == OpPush:
 		s.Move(-wordSize)
-		s.Save(int(d.B()<<3|op&7), 0)
-	case op == 0x9c: // pushf
+		s.Save(int(d.B()<<3|d.Opcode()&7), 0)
+	case op == OpPushFlags:
 		s.Move(-wordSize)
 		s.Hold(RFLAGS, RFLAGS, 1<<32-1)
 		s.Save(RFLAGS, 0)
-	case op == 0x68, op == 0x6a, d.isGroup5(group5Push):
+	case op == OpPushImmediate, op == OpPushMemory:
 		s.Move(-wordSize)
-	case op&^7 == 0x58, op == 0x9d: // pop, popf
+	case op == OpPop, op == OpPopFlags:
 		s.Move(wordSize)
-	case op == 0x8d && onStack && reg == RSP: // lea
+	case op == OpLea && onStack && reg == RSP:
 		s.Move(int64(displacement(inst)))
-	case op == movStore && onStack:
+	case op == OpMoveStore && onStack:
 		s.Save(reg, int64(displacement(inst)))
-	case op == movStore && reg == RSP: // mov %rsp,%rbx or %rsi
+	case op == OpMoveStore && reg == RSP: // mov %rsp,%rbx or %rsi
 		*frame = s.Offset()
-	case op == 0x83 && d.RM() == RSP: // and
+	case d.Map() == MapOneByte && d.Opcode() == 0x83 && d.RM() == RSP: // and
 		s.Follow(RBX, *frame)
-	case op == movStore && d.RM() == RSP: // mov %rbx,%rsp
+	case op == OpMoveStore && d.RM() == RSP: // mov %rbx,%rsp
 		s.Follow(RSP, *frame)
 	}
 }

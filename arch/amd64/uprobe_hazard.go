@@ -48,7 +48,7 @@ func (k *kernelInsn) uprobeSlotHazard(v *classify.Verdict, inst *decode.Inst) ui
 // uprobeAddressHazard compares how an operand is addressed in the slot with
 // how it should be.
 func (k *kernelInsn) uprobeAddressHazard(rewritten bool, inst *decode.Inst) uint8 {
-	relative := (inst.PCRel.Kind == decode.PCRelMemory || inst.PCRel.Kind == decode.PCRelAddress) && !isHintNOP(DetailOf(inst))
+	relative := (inst.PCRel.Kind == decode.PCRelMemory || inst.PCRel.Kind == decode.PCRelAddress) && !isHintNOP(inst)
 	switch {
 	case !relative:
 		return uprobeRight
@@ -112,44 +112,25 @@ func uprobeBranchHazard(inst *decode.Inst) uint8 {
 // uprobeStepHazard says how the single step over inst differs from its execution
 // in the program.
 func uprobeStepHazard(fix classify.Fixups, inst *decode.Inst) uint8 {
-	d := DetailOf(inst)
-	popsFlags := false
-	switch d.Map() {
-	case MapOneByte:
-		switch {
-		case d.Opcode() == 0x9C:
-			return uprobePushFlags
-		case d.Opcode() == 0x8E && d.Reg() == 2:
+	switch OpOf(inst) {
+	case OpPushFlags:
+		return uprobePushFlags
+	case OpMoveToSegment:
+		if DetailOf(inst).Reg() == 2 {
 			return uprobeStackDelay
 		}
-		popsFlags = d.Opcode() == 0x9D
-	case Map0F:
-		switch {
-		case d.Opcode() == 0x05:
-			return uprobeSyscall
-		case isUMIP(d):
-			return uprobeUMIP
-		}
+	case OpSyscall:
+		return uprobeSyscall
+	case OpReadSystem:
+		return uprobeUMIP // where programs may be kept from it: then the kernel emulates it
 	}
-	switch setsFlags := fix&classify.FixFlags != 0; {
+	switch setsFlags, popsFlags := fix&classify.FixFlags != 0, OpOf(inst) == OpPopFlags; {
 	case popsFlags && !setsFlags:
 		return uprobePopFlags
 	case setsFlags && !popsFlags:
 		return uprobeTrapFlag
 	}
 	return uprobeRight
-}
-
-// isUMIP reports whether d, of the map 0F, reads a system register that programs
-// may be kept from: then the kernel emulates it.
-func isUMIP(d Detail) bool {
-	switch d.Opcode() {
-	case 0x00: // sldt, str
-		return d.Reg() <= 1
-	case 0x01: // sgdt, sidt; smsw
-		return d.Reg() <= 1 && d.Mod() != 3 || d.Reg() == 4
-	}
-	return false
 }
 
 // uprobeNotes returns what else is to be known of a probe on inst, which runs in
@@ -161,20 +142,20 @@ func (k *kernelInsn) uprobeNotes(rewritten bool, inst *decode.Inst) (notes class
 	if inst.Flow == decode.FlowTrap {
 		notes |= classify.NoteTrapNumber
 	}
-	if isRepeated(DetailOf(inst)) {
+	if isRepeated(inst) {
 		notes |= classify.NoteIterations
 	}
 	return notes
 }
 
-// isRepeated reports whether d is a string instruction with a rep prefix.
-func isRepeated(d Detail) bool {
-	op := d.Opcode()
-	return d.Map() == MapOneByte && d.Prefixes()&(PrefixF2|PrefixF3) != 0 && (op >= 0xA4 && op <= 0xA7 || op >= 0xAA && op <= 0xAF)
+// isRepeated reports whether inst is a string instruction with a rep prefix.
+func isRepeated(inst *decode.Inst) bool {
+	return OpOf(inst) == OpString && DetailOf(inst).Prefixes()&(PrefixF2|PrefixF3) != 0
 }
 
-// isHintNOP reports whether d is one of the NOPs and hints 0F 18-1F, which do
+// hintNOPs are 0F 18 to 0F 1F.
+var hintNOPs = opsOf(OpHint, OpLongNop, OpEndbr)
+
+// isHintNOP reports whether inst is one of the NOPs and hints 0F 18-1F, which do
 // not access their operand.
-func isHintNOP(d Detail) bool {
-	return d.Map() == Map0F && d.Opcode()&0xF8 == 0x18 && d.Encoding() <= EncREX2
-}
+func isHintNOP(inst *decode.Inst) bool { return hintNOPs.has(inst) }

@@ -197,7 +197,7 @@ func TestUprobeREX2(t *testing.T) {
 		{"register", "d5008bc0", decode.Inst{Len: 4, Detail: rex2 | 0x8B}, ""},
 		{"jmpabs", "d500a11122334455667788", decode.Inst{Len: 11, Detail: rex2 | 0xA1, Flow: decode.FlowJump}, "amd64/uprobe-moved-target"},
 		{"ret", "d500c3", decode.Inst{Len: 3, Detail: rex2 | 0xC3, Flow: decode.FlowReturn}, ""},
-		{"popf", "d5009d", decode.Inst{Len: 3, Detail: rex2 | 0x9D}, ""},
+		{"popf", "d5009d", decode.Inst{Len: 3, Op: uint16(OpPopFlags), Detail: rex2 | 0x9D}, ""},
 		{"cmpps", "d580c2c000", decode.Inst{Len: 5, Detail: rex2 | uint64(Map0F)<<mapAt | 0xC2}, "amd64/uprobe-vex-as-return"},
 		{"setge", "d5809dc0", decode.Inst{Len: 4, Detail: rex2 | uint64(Map0F)<<mapAt | 0x9D}, "amd64/uprobe-trap-flag"},
 		{"seto", "d58090c0", decode.Inst{Len: 4, Detail: rex2 | uint64(Map0F)<<mapAt | 0x90}, "amd64/uprobe-vex-as-nop"},

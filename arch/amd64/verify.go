@@ -77,33 +77,15 @@ func waits(d Detail) bool {
 	return fence.matches(d) && d.Mod() == 3 && d.Prefixes()&(Prefix66|PrefixF2|PrefixF3) != 0
 }
 
-var segmentedOpcodes = []opcodeOf{
-	{MapOneByte, 0x8e, -1}, // mov to a segment register
-	{MapOneByte, 0xca, -1}, // far returns
-	{MapOneByte, 0xcb, -1},
-	{MapOneByte, 0xcf, -1}, // iret
-	{MapOneByte, 0xff, 3},  // far call
-	{MapOneByte, 0xff, 5},  // far jump
-	{Map0F, 0xa1, -1},      // pop %fs
-	{Map0F, 0xa9, -1},      // pop %gs
-	{Map0F, 0xb2, -1},      // lss
-	{Map0F, 0xb4, -1},      // lfs
-	{Map0F, 0xb5, -1},      // lgs
-	{Map0F, 0x02, -1},      // lar
-	{Map0F, 0x03, -1},      // lsl
-	{Map0F, 0x00, 4},       // verr
-	{Map0F, 0x00, 5},       // verw
-}
+var segmentedOps = opsOf(OpMoveToSegment, OpLoadSegment, OpReturnFar, OpReturnInterrupt, OpCallFar, OpJumpFar, OpDescriptor)
 
 // Segmented reports whether inst loads a segment register or looks into a
 // descriptor table.
-func Segmented(inst *decode.Inst) bool { return matchesAny(segmentedOpcodes, inst) }
+func Segmented(inst *decode.Inst) bool { return segmentedOps.has(inst) }
 
 // LoadsSystemFlags recognises popf, which may switch on single-stepping and
 // alignment checks.
-func LoadsSystemFlags(inst *decode.Inst) bool {
-	return opcodeOf{MapOneByte, 0x9d, -1}.matches(DetailOf(inst))
-}
+func LoadsSystemFlags(inst *decode.Inst) bool { return OpOf(inst) == OpPopFlags }
 
 // flagsOf are flags that instructions leave undefined, by their opcodes lo to hi
 // and, where that matters, ModRM.reg.
@@ -201,11 +183,11 @@ func (ISA) Prepare(inst *decode.Inst, f *machine.File, s machine.State) {
 		return
 	}
 	switch op := d.Opcode(); {
-	case d.Encoding() == EncLegacy && op>>2 == 0xe0>>2:
+	case OpOf(inst) == OpLoop:
 		if r := machine.Mix(f.Word(s, RCX)); r&1 != 0 {
 			f.SetWord(s, RCX, lastCounts[r>>1%4])
 		}
-	case d.Prefixes()&(PrefixF2|PrefixF3) != 0 && (op&^3 == 0xa4 || op >= 0xaa && op <= 0xaf):
+	case isRepeated(inst):
 		f.SetWord(s, RCX, f.Word(s, RCX)&maxRepetitions)
 	case op == 0xf6 && d.Reg() >= 6:
 		f.SetWord(s, RAX, f.Word(s, RAX)&0x7f)

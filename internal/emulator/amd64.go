@@ -71,7 +71,7 @@ func amd64Defect(inst *decode.Inst) string {
 		return "VEX, EVEX, XOP and REX2 without a CPU that has them"
 	}
 	switch {
-	case d.Map() == amd64.MapOneByte && d.Opcode() == 0xc7 && inst.Flow == decode.FlowJumpIf:
+	case amd64.OpOf(inst) == amd64.OpXBegin:
 		return "xbegin, whose abort status the engine makes up"
 	case inst.PCRel.Kind != decode.PCRelNone && d.Map() == amd64.Map0F && (d.Opcode() == 0xa4 || d.Opcode() == 0xac):
 		return "shld and shrd by an immediate, whose RIP-relative operand the engine misplaces by a byte"
@@ -79,7 +79,7 @@ func amd64Defect(inst *decode.Inst) string {
 		return "rsm, which the engine executes outside system-management mode"
 	case isDoublyPrefixedSSE(d):
 		return "SSE with two mandatory prefixes, of which the engine takes the wrong one"
-	case d.Map() == amd64.MapOneByte && d.Opcode() == 0xc2 && inst.Raw[inst.Fields.Imm+1]&0x80 != 0:
+	case amd64.OpOf(inst) == amd64.OpReturn && inst.Fields.ImmLen != 0 && inst.Raw[inst.Fields.Imm+1]&0x80 != 0:
 		return "ret over 32 KiB or more, which the engine takes for a negative number"
 	case hidesSegment(inst):
 		return "a segment without a base behind FS or GS, which the engine takes to replace it"
