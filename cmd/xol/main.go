@@ -79,6 +79,7 @@ Exit status: 0 done; 1 done, and the answer is no; 2 could not do it.`,
 	root.AddCommand(
 		a.analyzeCommand(),
 		a.explainCommand(),
+		a.checkCommand(),
 		a.decodeCommand(),
 		a.relocateCommand(),
 		a.verifyCommand(),

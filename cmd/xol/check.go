@@ -1,0 +1,359 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"xol/analyze"
+	"xol/classify"
+	"xol/decode"
+	"xol/image"
+	"xol/notation"
+	"xol/optcheck"
+	"xol/registration"
+)
+
+// checkOptions are the flags of check.
+type checkOptions struct {
+	in       string // the file of probes that name none
+	symbols  string
+	required choice
+	format   choice
+	profile  profileFlag
+	kconfig  kconfigFlag
+	via      viaFlag
+}
+
+// What --require may ask for.
+const (
+	requireNothing  = "nothing"
+	requireOptimize = "optimize"
+)
+
+const formatSARIF = "sarif"
+
+func (a *app) checkCommand() *cobra.Command {
+	opt := checkOptions{
+		format:   choiceOf(formatTable, formatJSON, formatJSONL, formatCSV, formatSARIF),
+		required: choiceOf(requireNothing, requireOptimize),
+	}
+	cmd := &cobra.Command{
+		Use:   "check [flags] [SCRIPT]",
+		Short: "Check the probes of a script: accepted or refused, hazards, jump or not",
+		Long: `Check every probe of SCRIPT, or of standard input: a bpftrace script, a kprobe_events
+or uprobe_events file, perf probe definitions, or one place per line.
+
+A probe in a program or library names its file. Probes in a kernel, and plain places,
+are in the file that --in names. What is asked of it is what xol explain answers: as
+the tool does it in whose notation the probe is (or by --via), by the rules of the
+kernel's own version (or --profile), and for programs by those of uprobe-linux-6.12.
+A pattern stands for all functions that it matches. Attach points that are no place
+in text, such as tracepoints and timers, are left out.
+
+Exit status: 0 where all are accepted and none is hazardous; 1 where one is refused,
+hazardous, or not what --require asks for; 2 where one cannot be judged.`,
+		Example: `  echo 'kprobe:vfs_read+9 { }' | xol check --in vmlinux --require optimize
+  echo 'p:name vfs_read+9 fd=%di' | xol check --in vmlinux -o sarif
+  echo 'uprobe:/bin/bash:readline' | xol check`,
+		Args: takes("[SCRIPT]", 0, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.check(&opt, append(args, "-")[0])
+		},
+		DisableFlagsInUseLine: true,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&opt.in, "in", "", "the kernel, module or program that probes are in which name no file")
+	flags.StringVar(&opt.symbols, "symbols", "", "take the symbols of that file from a System.map or kallsyms `FILE`")
+	opt.required.addTo(cmd, flags, "require", "", "what each probe has to be besides accepted")
+	opt.format.addTo(cmd, flags, "output", "o", "output format")
+	opt.profile.addTo(cmd, flags, "rules to judge by (default by the kind of file)")
+	opt.kconfig.addTo(cmd, flags)
+	opt.via.addTo(cmd, flags)
+	return cmd
+}
+
+// checked is a probe that has been judged.
+type checked struct {
+	line    int
+	place   string // as it was asked for, or what a pattern stands for
+	addr    uint64 // 0 where none is known
+	verdict classify.Verdict
+	jump    optcheck.Verdict
+	hasJump bool // there is a verdict on the jump
+	reason  string
+	remedy  string
+	failure error // it cannot be judged
+}
+
+// bad reports whether the probe is none that the script should have.
+func (c *checked) bad(opt *checkOptions) bool {
+	return !c.verdict.OK() || c.verdict.Hazard != nil || opt.required.value == requireOptimize && !c.jump.OK()
+}
+
+func (a *app) check(opt *checkOptions, script string) error {
+	text, err := a.readAll(script)
+	if err != nil {
+		return err
+	}
+	lines := notation.Script(string(text))
+	if len(lines) == 0 {
+		return fileError(script, errors.New("it has no probes (an attach point, event line, definition or place per line)"))
+	}
+	c := checker{app: a, opt: opt, files: make(map[string]*checkedFile)}
+	defer c.close()
+	if c.symbols, err = a.readSymbols(opt.symbols); err != nil {
+		return err
+	}
+	w, flush := a.results()
+	out := a.newCheckListing(w, opt, script)
+	result := error(nil)
+	for i := range lines {
+		for _, r := range c.line(&lines[i]) {
+			switch {
+			case r.failure != nil:
+				a.report(fileError(fmt.Sprintf("%s:%d", script, r.line), r.failure))
+				result = failed
+				continue
+			case result == nil && r.bad(opt):
+				result = answerNo
+			}
+			out.add(&r)
+		}
+	}
+	return flush(cmp.Or(out.close(), result))
+}
+
+// checker judges probes of many files.
+type checker struct {
+	*app
+	opt     *checkOptions
+	symbols []byte
+	files   map[string]*checkedFile
+}
+
+// checkedFile is a file that probes are in, with the functions that were judged.
+type checkedFile struct {
+	analyzedFile
+	judged map[uint64]*analyze.Result
+	err    error
+}
+
+func (c *checker) close() {
+	for _, f := range c.files {
+		if f.Analysis != nil {
+			f.Image.Close()
+		}
+	}
+}
+
+// line judges the probes of a line.
+func (c *checker) line(l *notation.Line) []checked {
+	p := &l.Probe
+	if l.Err != nil {
+		return []checked{c.mistake(l)}
+	}
+	path, err := fileOf(c.given(p), p)
+	if err != nil {
+		return []checked{{line: l.Number, failure: err}}
+	}
+	f := c.open(path, p)
+	if f.err != nil {
+		return []checked{{line: l.Number, failure: f.err}}
+	}
+	if p.Glob && p.Kind != notation.Marker {
+		return c.pattern(l, f)
+	}
+	return c.probe(l.Number, f, p)
+}
+
+// given returns the file that was given, for a probe that names none.
+func (c *checker) given(p *notation.Probe) string {
+	if p.File != "" {
+		return ""
+	}
+	return c.opt.in
+}
+
+// notUnderstood is the rule for what is no probe in any notation.
+var notUnderstood = classify.Rule{ID: "notation/syntax", Reason: "no tool takes it"}
+
+// mistake returns what becomes of a line that is not understood: the tool or Linux
+// refuses it.
+func (c *checker) mistake(l *notation.Line) checked {
+	r := checked{line: l.Number, place: l.Text, verdict: classify.Refuse(&notUnderstood), reason: l.Err.Error()}
+	if e, ok := notation.SyntaxError(l.Err); ok {
+		r.verdict, r.reason = classify.Refuse(&tracingSyntax), e.Error()
+	}
+	return r
+}
+
+// tracingSyntax is the rule for a line that kprobe_events or uprobe_events refuses.
+var tracingSyntax = classify.Rule{ID: "tracing/syntax", Errno: classify.EINVAL, Reason: "the line is not one of kprobe_events or uprobe_events"}
+
+// open returns the file at path, ready to be judged for a probe.
+func (c *checker) open(path string, p *notation.Probe) *checkedFile {
+	profile := c.opt.profile.value
+	if profile == "" && (p.Kind == notation.Uprobe || p.Kind == notation.Marker) {
+		profile = classify.Uprobe612
+	}
+	key := path + "\x00" + profile
+	if f := c.files[key]; f != nil {
+		return f
+	}
+	f := &checkedFile{judged: make(map[uint64]*analyze.Result)}
+	f.path = path
+	c.files[key] = f
+	symbols := c.symbols
+	if path != c.opt.in {
+		symbols = nil
+	}
+	img, err := c.openImage(path, symbols)
+	if err != nil {
+		f.err = err
+		return f
+	}
+	if f.Analysis, err = analyze.New(img, analyze.Options{Profile: profile, Kernel: c.opt.kconfig.facts, Optimize: true}); err != nil {
+		img.Close()
+		f.err = fileError(path, err)
+	}
+	return f
+}
+
+// pattern judges all functions that a pattern matches.
+func (c *checker) pattern(l *notation.Line, f *checkedFile) (rows []checked) {
+	functions, err := f.Image.Match(f.Extent, l.Probe.Place)
+	if err != nil {
+		return []checked{{line: l.Number, failure: err}}
+	}
+	for i := range functions {
+		p := l.Probe
+		p.Place, p.Text, p.Glob = functions[i].Name, functions[i].Name, false
+		rows = append(rows, c.probe(l.Number, f, &p)...)
+	}
+	return rows
+}
+
+// probe judges the places that a probe means.
+func (c *checker) probe(line int, f *checkedFile, p *notation.Probe) []checked {
+	found, err := places(f.Image, p)
+	var unknown *image.SymbolNotFoundError
+	if errors.As(err, &unknown) {
+		if rule := c.unknown(f, p); rule != nil {
+			return []checked{{line: line, place: p.Text, verdict: classify.Refuse(rule), reason: err.Error(), remedy: rule.Remedy}}
+		}
+	}
+	if err != nil {
+		return []checked{{line: line, failure: err}}
+	}
+	if p.Kind != notation.Marker {
+		found = found[:1] // the kernel takes the first, or refuses them all
+	}
+	rows := make([]checked, len(found))
+	for i := range found {
+		rows[i] = c.at(line, f, p, &found[i])
+	}
+	return rows
+}
+
+// unknown returns the rule by which a kernel refuses a name that it has not; nil where
+// it is no kernel's.
+func (c *checker) unknown(f *checkedFile, p *notation.Probe) *classify.Rule {
+	if mechanismOf(f.Profile.Name()) != classify.Kprobes {
+		return nil
+	}
+	k := f.Kernel.Registration()
+	symbol, _ := splitOffset(p.Place)
+	return k.Refuse(c.opt.via.of(p), &registration.Probe{Symbol: symbol, Module: p.Module})
+}
+
+// at judges a probe at one place.
+func (c *checker) at(line int, f *checkedFile, p *notation.Probe, at *image.Place) checked {
+	r := checked{line: line, place: p.Text, addr: at.Addr}
+	fn, ok := holder(f.Analysis, at.Addr)
+	if !ok {
+		r.failure = fmt.Errorf("%#x is in text, but belongs to no function", at.Addr)
+		return r
+	}
+	res := f.judged[fn.Addr]
+	if res == nil {
+		res = f.Judge(fn)
+		f.judged[fn.Addr] = res
+	}
+	if res.Err != nil {
+		r.failure = res.Err
+		return r
+	}
+	e := explanation{probe: p, via: c.opt.via.of(p), request: request(p, at), addr: at.Addr}
+	a := answer{file: &f.analyzedFile, result: res}
+	a.judge(at.Addr, at.Named)
+	if i, start := decode.Find(res.Insts, a.target(at.Addr)); start && i < len(res.Optimize) {
+		a.jump = res.Optimize[i]
+	}
+	a.register(&e)
+	if a.verdict.Undecided() {
+		r.failure = f.undecided(p.Text)
+		return r
+	}
+	r.verdict, r.jump = a.verdict, a.jump
+	r.hasJump = a.verdict.OK() && a.hasBreakpoint() && !a.uprobes()
+	if rule := a.verdict.Rule; rule != nil {
+		r.reason, r.remedy = rule.Reason, rule.Remedy
+	}
+	return r
+}
+
+// optimize says whether the breakpoint may become a jump.
+func (c *checked) optimize() string {
+	switch {
+	case !c.hasJump:
+		return "-"
+	case c.jump.OK():
+		return probeOK
+	}
+	return probeRefused
+}
+
+// hazard returns the sentence on what goes wrong; empty where nothing does.
+func (c *checked) hazard() string {
+	if c.verdict.Hazard == nil {
+		return ""
+	}
+	return c.verdict.Hazard.Text
+}
+
+// message says in one sentence what is wrong with the probe; empty where nothing is.
+func (c *checked) message(opt *checkOptions) string {
+	var parts []string
+	switch {
+	case !c.verdict.OK():
+		parts = append(parts, c.reason)
+		if c.remedy != "" {
+			parts = append(parts, "instead: "+c.remedy)
+		}
+	case c.verdict.Hazard != nil:
+		parts = append(parts, "the kernel accepts it and then executes the instruction wrongly: "+c.hazard())
+	case opt.required.value == requireOptimize && !c.jump.OK():
+		parts = append(parts, "the breakpoint stays a breakpoint")
+		if c.jump.Rule != nil {
+			parts = append(parts, c.jump.Rule.Reason)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// rule returns the id of the rule or hazard that decides; empty where there is none.
+func (c *checked) rule(opt *checkOptions) string {
+	switch {
+	case c.verdict.Rule != nil:
+		return c.verdict.Rule.ID
+	case c.verdict.Hazard != nil:
+		return c.verdict.Hazard.ID
+	case opt.required.value == requireOptimize && c.jump.Rule != nil:
+		return c.jump.Rule.ID
+	}
+	return ""
+}
