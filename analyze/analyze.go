@@ -87,7 +87,7 @@ type Analysis struct {
 	Optimizer optcheck.Optimizer
 
 	functions []image.Function
-	marks     *place.Index
+	marks     *markIndex
 	boot      *bootText
 	workers   int
 	armed     []uint64 // sorted
@@ -136,7 +136,7 @@ func New(img *image.Image, opt Options) (*Analysis, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.marks = place.NewIndex(place.Merge(marks, a.boot.marks))
+	a.marks = newMarkIndex(mergeMarks(marks, a.boot.marks))
 	return a, nil
 }
 
@@ -246,7 +246,7 @@ func (a *Analysis) JudgeText(f image.Function, code []byte) *Result {
 		return r
 	}
 	changed := *whole
-	changed.data = place.NewIndex(unchanged(whole.data.Touching(nil, f.Addr, f.End()), f.Addr, file, code))
+	changed.data = newMarkIndex(unchanged(whole.data.touching(nil, f.Addr, f.End()), f.Addr, file, code))
 	changed.unresolved = map[uint64][]optcheck.Unresolved{f.Addr: {{Addr: f.Addr, What: "the text is not the file's"}}}
 	a.judge(r, &changed)
 	return r
@@ -318,9 +318,9 @@ func (a *Analysis) judge(r *Result, whole *survey) {
 
 func (a *Analysis) decode(r *Result, whole *survey) {
 	f := &r.Function
-	r.Marks = a.marks.Touching(r.Marks, f.Addr, f.Addr+f.Size)
+	r.Marks = a.marks.touching(r.Marks, f.Addr, f.Addr+f.Size)
 	if whole != nil {
-		if data := whole.data.Touching(nil, f.Addr, f.Addr+f.Size); len(data) > 0 {
+		if data := whole.data.touching(nil, f.Addr, f.Addr+f.Size); len(data) > 0 {
 			r.Marks = append(r.Marks, data...)
 			r.Marks.Sort()
 		}

@@ -80,7 +80,7 @@ func (a *Analysis) traceable(r *Result) bool {
 		return false
 	}
 	f, ok := a.FunctionAt(addr)
-	return ok && hasFtraceSite(a.marks.Touching(nil, f.Addr, f.End()), f)
+	return ok && hasFtraceSite(a.marks.touching(nil, f.Addr, f.End()), f)
 }
 
 func hasFtraceSite(marks place.Marks, f image.Function) bool {

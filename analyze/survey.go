@@ -19,8 +19,8 @@ type survey struct {
 	// unresolved are the jumps that may go anywhere in the function at an
 	// address.
 	unresolved map[uint64][]optcheck.Unresolved
-	data       *place.Index // jump tables in text
-	unread     bool         // tables of the file are damaged
+	data       *markIndex // jump tables in text
+	unread     bool       // tables of the file are damaged
 }
 
 // wantsSurvey reports whether functions are judged by what the whole file tells.
@@ -86,7 +86,7 @@ func (a *Analysis) makeSurvey(ctx context.Context) (*survey, error) {
 	s := &survey{
 		landings:   program.Merge(tables, all.Landings),
 		unresolved: a.spread(&all),
-		data:       place.NewIndex(all.Data),
+		data:       newMarkIndex(all.Data),
 		unread:     unread != nil,
 	}
 	return s, nil
@@ -184,7 +184,7 @@ func (a *Analysis) slack(f *image.Function) uint64 {
 	if limit <= f.End() {
 		return 0
 	}
-	for _, m := range a.marks.Touching(nil, f.End(), limit) {
+	for _, m := range a.marks.touching(nil, f.End(), limit) {
 		if m.Kind&optcheck.MustStay != 0 {
 			return 0
 		}

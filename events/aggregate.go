@@ -79,7 +79,7 @@ func (h *Histogram) AddSigned(v int64) {
 
 // AddValue counts a recorded value, and says whether it is a number.
 func (h *Histogram) AddValue(v *Value) bool {
-	if !v.IsNumber() {
+	if !v.isNumber() {
 		return false
 	}
 	if v.format == asSigned {

@@ -19,12 +19,12 @@ func (k Kind) String() string { return [...]string{"kprobe", "uprobe"}[k&1] }
 
 // Limits of Linux [kernel/trace/trace_probe.h, trace.h, include/linux/kprobes.h].
 const (
-	MaxName      = 63   // bytes of a group's or event's name
-	MaxArgName   = 32   // bytes of an argument's name
-	MaxArgText   = 63   // bytes of an argument's expression and type
-	MaxArgs      = 128  // arguments of an event
-	MaxArray     = 64   // elements of an array
-	MaxMaxActive = 4096 // active calls of a return event
+	maxName      = 63   // bytes of a group's or event's name
+	maxArgName   = 32   // bytes of an argument's name
+	maxArgText   = 63   // bytes of an argument's expression and type
+	maxArgs      = 128  // arguments of an event
+	maxArray     = 64   // elements of an array
+	maxMaxActive = 4096 // active calls of a return event
 	MaxString    = 4096 // bytes of a string with its final zero byte
 
 	maxStack = 2048 // words of a kernel's stack
@@ -90,7 +90,7 @@ func (e *Event) String() string {
 	if e.Return && e.MaxActive > 0 {
 		b.WriteString(strconv.Itoa(e.MaxActive))
 	}
-	fmt.Fprintf(&b, ":%s/%s %s", e.Group, e.Name, e.Place())
+	fmt.Fprintf(&b, ":%s/%s %s", e.Group, e.Name, e.place())
 	for _, a := range e.Args {
 		b.WriteString(" " + a.Name + "=" + a.Text)
 	}
@@ -104,8 +104,8 @@ func (e *Event) letter() string {
 	return "p"
 }
 
-// Place returns where the probe stands: "vfs_read+16", "/bin/zsh:0x…".
-func (e *Event) Place() string {
+// place returns where the probe stands: "vfs_read+16", "/bin/zsh:0x…".
+func (e *Event) place() string {
 	switch {
 	case e.Kind == Uprobe && e.RefCounter != 0:
 		return fmt.Sprintf("%s:0x%016x(0x%x)", e.Path, e.Offset, e.RefCounter)
@@ -119,8 +119,8 @@ func (e *Event) Place() string {
 	return e.Symbol
 }
 
-// DefaultGroup returns the group of events that name none.
-func (k Kind) DefaultGroup() string { return k.String() + "s" }
+// defaultGroup returns the group of events that name none.
+func (k Kind) defaultGroup() string { return k.String() + "s" }
 
 // setDefaultName makes a name of the place. Linux keeps in it what else a
 // path or symbol contains, so that its line for the event may not be read
@@ -139,7 +139,7 @@ func (e *Event) setDefaultName() {
 	default:
 		name = fmt.Sprintf("%s_0x%016x", e.letter(), e.Addr)
 	}
-	safe := []byte(name[:min(len(name), MaxName)])
+	safe := []byte(name[:min(len(name), maxName)])
 	for i, c := range safe {
 		if !isNameByte(c) {
 			safe[i] = '_'

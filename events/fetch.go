@@ -98,7 +98,7 @@ func (p *parser) arg(w int) error {
 	switch {
 	case !named:
 		name, body = defaultArgName(len(p.event.Args)), whole
-	case len(name) > MaxArgName:
+	case len(name) > maxArgName:
 		return p.fail(w, 0, ArgNameTooLong)
 	case name == "":
 		return p.fail(w, 0, NoArgName)
@@ -130,7 +130,7 @@ func (a *argParser) fail(offset int, id ID) error { return a.p.fail(a.word, offs
 
 func (a *argParser) body(body string, at int) error {
 	switch {
-	case len(body) > MaxArgText:
+	case len(body) > maxArgText:
 		return a.fail(at, ArgTooLong)
 	case body == "":
 		return a.fail(at, NoArgBody)
@@ -171,7 +171,7 @@ func (a *argParser) array(typ string, at int) (string, error) {
 	switch {
 	case !ok || n == 0:
 		return "", a.fail(at, BadArrayNumber)
-	case n > MaxArray:
+	case n > maxArray:
 		return "", a.fail(at, ArrayTooBig)
 	}
 	a.fetch.count = int(n)

@@ -57,8 +57,8 @@ func (v *Value) item(i *Item) string {
 	return strconv.FormatUint(i.Number, 10)
 }
 
-// IsNumber says whether the value is one number.
-func (v *Value) IsNumber() bool {
+// isNumber says whether the value is one number.
+func (v *Value) isNumber() bool {
 	return !v.Array && v.format != asString && !v.Items[0].Fault
 }
 

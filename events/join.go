@@ -19,7 +19,7 @@ func (p *Program) CheckJoin(line string, probes []*Program) error {
 		return at.fail(i+2, 0, DiffArgType)
 	}
 	for _, other := range probes {
-		if p.event.Place() == other.event.Place() && slices.Equal(p.event.Args, other.event.Args) {
+		if p.event.place() == other.event.place() && slices.Equal(p.event.Args, other.event.Args) {
 			return at.fail(0, 0, SameProbe)
 		}
 	}
@@ -49,7 +49,7 @@ func (e *Event) Removes(d *Event) bool {
 	if e.Group != "" && e.Group != d.Group || e.Name != "" && e.Name != d.Name {
 		return false
 	}
-	words := []string{d.Place()}
+	words := []string{d.place()}
 	for _, a := range d.Args {
 		words = append(words, a.Name+"="+a.Text)
 	}

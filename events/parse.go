@@ -209,7 +209,7 @@ func (p *parser) kprobe() error {
 	if err := p.metaArgs(); err != nil {
 		return err
 	}
-	if len(p.words)-2 > MaxArgs {
+	if len(p.words)-2 > maxArgs {
 		return p.fail(2, 0, TooManyArgs)
 	}
 	p.expandDentries()
@@ -231,9 +231,9 @@ func (p *parser) maxActive(head string, names int) error {
 	}
 	v, ok := parseUint(number, 32)
 	switch {
-	case !ok || v == 0 || len(number) > MaxName:
+	case !ok || v == 0 || len(number) > maxName:
 		return p.fail(0, 1, BadMaxActive)
-	case v > MaxMaxActive:
+	case v > maxMaxActive:
 		return p.fail(0, 1, MaxActiveTooBig)
 	}
 	p.event.MaxActive = int(v)
@@ -302,7 +302,7 @@ func splitOffset(s string) (symbol string, offset int64, ok bool) {
 // a name the event gets one.
 func (p *parser) names(head string, names int) error {
 	e := &p.event
-	e.Group = p.opt.Kind.DefaultGroup()
+	e.Group = p.opt.Kind.defaultGroup()
 	if names >= 0 {
 		if err := p.givenNames(head[names+1:], names+1); err != nil {
 			return err
@@ -326,7 +326,7 @@ func (p *parser) givenNames(text string, offset int) error {
 		switch {
 		case group == "":
 			return p.fail(0, offset, NoGroupName)
-		case len(group) > MaxName:
+		case len(group) > maxName:
 			return p.fail(0, offset, GroupTooLong)
 		case !goodGroup(group):
 			return p.fail(0, offset, BadGroupName)
@@ -340,7 +340,7 @@ func (p *parser) givenNames(text string, offset int) error {
 	switch {
 	case text == "":
 		return p.fail(0, offset, NoEventName)
-	case len(text) > MaxName:
+	case len(text) > maxName:
 		return p.fail(0, offset, EventTooLong)
 	case !goodName(text):
 		return p.fail(0, offset, BadEventName)
@@ -350,7 +350,7 @@ func (p *parser) givenNames(text string, offset int) error {
 }
 
 func (p *parser) uprobe() error {
-	if len(p.words)-2 > MaxArgs {
+	if len(p.words)-2 > maxArgs {
 		return p.fail(2, 0, TooManyArgs)
 	}
 	place := p.words[1].text

@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// Offsets is a set of byte offsets in a function. Reset comes first; offsets
+// Offsets is a set of byte offsets in a function. reset comes first; offsets
 // that it makes no room for are ignored, and never in the set.
 type Offsets struct{ words []uint64 }
 
-// Reset empties the set and makes room for the offsets below n.
-func (o *Offsets) Reset(n uint64) {
+// reset empties the set and makes room for the offsets below n.
+func (o *Offsets) reset(n uint64) {
 	o.words = resize(o.words, int(n/64)+2) // one more than they need, for Window
 }
 
@@ -55,9 +55,9 @@ type Layout struct {
 func (s *Scratch) Layout(n uint64) *Layout {
 	l := &s.layout
 	size := n + 64 // the last instruction may reach beyond the end
-	l.Starts.Reset(size)
-	l.Fixed.Reset(size)
-	l.Targets.Reset(size)
+	l.Starts.reset(size)
+	l.Fixed.reset(size)
+	l.Targets.reset(size)
 	l.from = slices.Grow(l.from[:0], int(size))[:size]
 	return l
 }

@@ -8,7 +8,7 @@ import (
 func TestOffsets(t *testing.T) {
 	var o Offsets
 	for _, off := range []uint64{0, 63, 64, 127, 128, 199} {
-		o.Reset(200)
+		o.reset(200)
 		o.Add(off)
 		for at := range uint64(200) {
 			if got := o.Has(at); got != (at == off) {
@@ -27,7 +27,7 @@ func TestOffsetsWithoutRoom(t *testing.T) {
 	if o.Has(0) {
 		t.Error("the zero set has an offset")
 	}
-	o.Reset(10)
+	o.reset(10)
 	o.Add(1 << 20)
 	o.Add(^uint64(0))
 	if o.Has(1<<20) || o.Has(^uint64(0)) || o.Window(0) != 0 {

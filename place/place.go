@@ -83,19 +83,6 @@ func (ms Marks) Sort() {
 	}
 }
 
-// Merge returns what is in either of two lists.
-func Merge(a, b Marks) Marks {
-	all := make(Marks, 0, len(a)+len(b))
-	for len(a) > 0 && len(b) > 0 {
-		if b[0].Addr < a[0].Addr {
-			all, b = append(all, b[0]), b[1:]
-		} else {
-			all, a = append(all, a[0]), a[1:]
-		}
-	}
-	return append(append(all, a...), b...)
-}
-
 // Starting returns the part of the list whose ranges start in [lo, hi).
 func (ms Marks) Starting(lo, hi uint64) Marks {
 	i := sort.Search(len(ms), func(i int) bool { return ms[i].Addr >= lo })

@@ -22,7 +22,7 @@ func Assemble(text string, target *Target) (*Program, error) {
 	if err := a.resolve(); err != nil {
 		return nil, err
 	}
-	p, err := Verify(&a.code, target)
+	p, err := verify(&a.code, target)
 	var wrong *Error
 	if errors.As(err, &wrong) && wrong.Inst >= 0 {
 		at := a.places[min(wrong.Inst, len(a.places)-1)]
@@ -34,7 +34,7 @@ func Assemble(text string, target *Target) (*Program, error) {
 // assembler collects the code of a text.
 type assembler struct {
 	target  *Target
-	code    Code
+	code    source
 	labels  map[string]int // indices of instructions
 	places  []place        // of the instructions
 	refs    []reference
@@ -213,7 +213,7 @@ func (s *statement) assemble() error {
 	if op < 0 {
 		return s.word.errorf("no instruction %q; %s", s.word.text, alike(s.word.text))
 	}
-	in := Inst{Op: Op(op), Target: NoTarget}
+	in := instruction{Op: opcode(op), Target: noTarget}
 	if err := s.operand(&in); err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (s *statement) assemble() error {
 	return nil
 }
 
-func (s *statement) add(in Inst) {
+func (s *statement) add(in instruction) {
 	s.code.Insts = append(s.code.Insts, in)
 	s.places = append(s.places, s.word.place)
 }
@@ -235,7 +235,7 @@ func (s *statement) refer(label string, at place) {
 }
 
 // operand reads what stands behind an operation.
-func (s *statement) operand(in *Inst) (err error) {
+func (s *statement) operand(in *instruction) (err error) {
 	switch ops[in.Op].operand {
 	case operandNumber:
 		in.Arg, err = s.number()
@@ -298,7 +298,7 @@ func (s *statement) register() (uint64, error) {
 
 // role reads a register that is told by what it is used for.
 func (s *statement) role() error {
-	in := Inst{Op: OpReg, Target: NoTarget}
+	in := instruction{Op: opReg, Target: noTarget}
 	switch s.word.text {
 	case "ret":
 		in.Arg = uint64(s.target.Convention.Result)
@@ -323,7 +323,7 @@ func (s *statement) role() error {
 }
 
 // variable reads the name of a variable, which tells the operation's kind.
-func (s *statement) variable(in *Inst) error {
+func (s *statement) variable(in *instruction) error {
 	t, err := s.next()
 	if err != nil {
 		return err
@@ -335,7 +335,7 @@ func (s *statement) variable(in *Inst) error {
 	names := slices.Clone(s.code.Locals)
 	for i := range s.code.Globals {
 		if s.code.Globals[i].Name == t.text {
-			in.Op += OpGetGlobal - OpGetLocal
+			in.Op += opGetGlobal - opGetLocal
 			in.Arg = uint64(i)
 			return nil
 		}
@@ -353,7 +353,7 @@ func (s *statement) goTo() error {
 	return nil
 }
 
-func (s *statement) record(in *Inst) error {
+func (s *statement) record(in *instruction) error {
 	t, err := s.next()
 	if err != nil {
 		return err
@@ -374,14 +374,14 @@ func (s *statement) onfault() error {
 	return err
 }
 
-// declare adds a variable. Verify looks at the names once more.
+// declare adds a variable. verify looks at the names once more.
 func (s *statement) declare() error {
 	t, err := s.next()
 	if err != nil {
 		return err
 	}
 	known := slices.Contains(s.code.Locals, t.text) ||
-		slices.ContainsFunc(s.code.Globals, func(g Global) bool { return g.Name == t.text })
+		slices.ContainsFunc(s.code.Globals, func(g global) bool { return g.Name == t.text })
 	declared := len(s.code.Locals)
 	if s.word.text == "global" {
 		declared = len(s.code.Globals)
@@ -391,13 +391,13 @@ func (s *statement) declare() error {
 		return t.errorf("%q is not a name: letters, digits, _ and . with no digit in front", t.text)
 	case known:
 		return t.errorf("variable %s is declared already", t.text)
-	case declared == MaxVariables:
-		return t.errorf("too many variables; there may be %d of each kind", MaxVariables)
+	case declared == maxVariables:
+		return t.errorf("too many variables; there may be %d of each kind", maxVariables)
 	case s.word.text == "local":
 		s.code.Locals = append(s.code.Locals, t.text)
 		return nil
 	}
-	g := Global{Name: t.text}
+	g := global{Name: t.text}
 	if s.rest[0].text == "=" {
 		s.rest = s.rest[1:]
 		if g.Init, err = s.number(); err != nil {

@@ -1,4 +1,4 @@
-package rpn_test
+package rpn
 
 import "testing"
 

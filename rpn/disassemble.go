@@ -28,7 +28,7 @@ func (p *Program) Disassemble() string {
 		writeLabel(&b, labels, i)
 		if ops[in.Op].memory {
 			target := exitName
-			if in.Target != NoTarget {
+			if in.Target != noTarget {
 				target = labelName(labels, in.Target)
 			}
 			if target != handler {
@@ -55,12 +55,12 @@ func (p *Program) labels() []int {
 }
 
 // hasTarget reports whether the instruction may go elsewhere.
-func (in *Inst) hasTarget() bool {
+func (in *instruction) hasTarget() bool {
 	switch ops[in.Op].operand {
 	case operandLabel, operandLoop:
 		return true
 	}
-	return ops[in.Op].memory && in.Target != NoTarget
+	return ops[in.Op].memory && in.Target != noTarget
 }
 
 func labelName(labels []int, target int) string {
@@ -74,7 +74,7 @@ func writeLabel(b *strings.Builder, labels []int, inst int) {
 	}
 }
 
-func (p *Program) operandText(in *Inst, labels []int) string {
+func (p *Program) operandText(in *instruction, labels []int) string {
 	switch ops[in.Op].operand {
 	case operandNumber:
 		return " " + numberText(in.Arg)

@@ -3,8 +3,21 @@ package rpn_test
 import (
 	"fmt"
 
+	"xol/arch/amd64"
+	"xol/internal/cputest"
+	"xol/machine"
 	"xol/rpn"
 )
+
+// target is what the handlers know of amd64.
+func target() *rpn.Target {
+	isa := amd64.ISA{}
+	return &rpn.Target{File: isa.Registers(), Convention: isa.Convention(), Order: isa.ByteOrder()}
+}
+
+func newCPU() *cputest.CPU {
+	return cputest.New(target().File, false, machine.Range{Lo: 0x10000, Hi: 0x11000})
+}
 
 // printer writes records to standard output.
 type printer struct{}

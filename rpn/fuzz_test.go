@@ -1,24 +1,22 @@
-package rpn_test
+package rpn
 
 import (
 	"errors"
 	"math/rand/v2"
 	"testing"
-
-	"xol/rpn"
 )
 
 // generator makes code that is right but for what spoil does to it.
 type generator struct {
 	*rand.Rand
-	code  rpn.Code
+	code  source
 	depth int // of the stack
 }
 
 // randomCode makes nested loops, branches and handlers of faults around random
 // instructions; every other code is spoiled in one place.
-func randomCode(r *rand.Rand) *rpn.Code {
-	g := &generator{Rand: r, code: rpn.Code{Globals: []rpn.Global{{Name: "g", Init: r.Uint64()}}, Locals: []string{"a", "b"}}}
+func randomCode(r *rand.Rand) *source {
+	g := &generator{Rand: r, code: source{Globals: []global{{Name: "g", Init: r.Uint64()}}, Locals: []string{"a", "b"}}}
 	g.block(3)
 	if r.IntN(2) > 0 {
 		g.spoil()
@@ -27,9 +25,9 @@ func randomCode(r *rand.Rand) *rpn.Code {
 }
 
 // add adds an instruction and returns its index.
-func (g *generator) add(in rpn.Inst) int {
+func (g *generator) add(in instruction) int {
 	pops, pushes := in.Op.Stack()
-	if in.Op == rpn.OpLog {
+	if in.Op == opLog {
 		pops = int(in.Arg)
 	}
 	g.depth += pushes - pops
@@ -48,8 +46,8 @@ func (g *generator) block(nesting int) {
 		case nesting == 0 || kind < 5:
 			g.straight()
 		case kind < 7:
-			g.add(rpn.Inst{Op: rpn.OpPush, Arg: g.Uint64N(3)})
-			over := g.add(rpn.Inst{Op: rpn.OpJz + rpn.Op(g.IntN(2))})
+			g.add(instruction{Op: opPush, Arg: g.Uint64N(3)})
+			over := g.add(instruction{Op: opJz + opcode(g.IntN(2))})
 			g.block(nesting - 1)
 			g.here(over)
 		case kind < 9:
@@ -59,10 +57,10 @@ func (g *generator) block(nesting int) {
 		}
 	}
 	for g.depth > before {
-		g.add(rpn.Inst{Op: rpn.OpDrop})
+		g.add(instruction{Op: opDrop})
 	}
 	for g.depth < before {
-		g.add(rpn.Inst{Op: rpn.OpPush, Arg: randomValue(g.Rand)})
+		g.add(instruction{Op: opPush, Arg: randomValue(g.Rand)})
 	}
 }
 
@@ -71,14 +69,14 @@ func (g *generator) loop(nesting int) {
 	start, out := len(g.code.Insts), -1
 	g.block(nesting - 1)
 	if g.IntN(2) > 0 {
-		g.add(rpn.Inst{Op: rpn.OpPush, Arg: 1})
-		g.add(rpn.Inst{Op: rpn.OpFetchAddLocal, Arg: 1})
-		g.add(rpn.Inst{Op: rpn.OpPush, Arg: 1 + g.Uint64N(3)})
-		g.add(rpn.Inst{Op: rpn.OpModU})
-		out = g.add(rpn.Inst{Op: rpn.OpJz})
+		g.add(instruction{Op: opPush, Arg: 1})
+		g.add(instruction{Op: opFetchAddLocal, Arg: 1})
+		g.add(instruction{Op: opPush, Arg: 1 + g.Uint64N(3)})
+		g.add(instruction{Op: opModU})
+		out = g.add(instruction{Op: opJz})
 	}
 	g.block(nesting - 1)
-	g.add(rpn.Inst{Op: rpn.OpLoop, Arg: 1 + g.Uint64N(12), Target: start})
+	g.add(instruction{Op: opLoop, Arg: 1 + g.Uint64N(12), Target: start})
 	if out >= 0 {
 		g.here(out)
 	}
@@ -91,41 +89,41 @@ func (g *generator) handled(before int) {
 		return
 	}
 	for g.depth > 0 {
-		g.add(rpn.Inst{Op: rpn.OpDrop})
+		g.add(instruction{Op: opDrop})
 	}
 	for range g.IntN(3) {
-		g.add(rpn.Inst{Op: rpn.OpPush, Arg: randomValue(g.Rand)})
+		g.add(instruction{Op: opPush, Arg: randomValue(g.Rand)})
 	}
-	g.add(rpn.Inst{Op: rpn.OpPush, Arg: randomValue(g.Rand)})
-	access := g.add(rpn.Inst{Op: rpn.OpLoad1 + rpn.Op(g.IntN(7))})
+	g.add(instruction{Op: opPush, Arg: randomValue(g.Rand)})
+	access := g.add(instruction{Op: opLoad1 + opcode(g.IntN(7))})
 	for g.depth > 0 {
-		g.add(rpn.Inst{Op: rpn.OpDrop})
+		g.add(instruction{Op: opDrop})
 	}
-	over := g.add(rpn.Inst{Op: rpn.OpJmp})
+	over := g.add(instruction{Op: opJmp})
 	g.here(access)
 	g.depth = 1
-	g.add(rpn.Inst{Op: rpn.OpLog, Arg: 1, Name: "fault"})
+	g.add(instruction{Op: opLog, Arg: 1, Name: "fault"})
 	g.here(over)
 }
 
 // straight adds an instruction that goes on to the next one.
 func (g *generator) straight() {
-	op := rpn.Op(g.IntN(int(rpn.OpLogString) + 1))
-	if pops, _ := op.Stack(); pops > g.depth || g.depth > 20 || op >= rpn.OpJmp && op <= rpn.OpExit {
-		op = rpn.OpPush
+	op := opcode(g.IntN(int(opLogString) + 1))
+	if pops, _ := op.Stack(); pops > g.depth || g.depth > 20 || op >= opJmp && op <= opExit {
+		op = opPush
 	}
-	in := rpn.Inst{Op: op, Target: rpn.NoTarget, Name: "x"}
+	in := instruction{Op: op, Target: noTarget, Name: "x"}
 	switch {
-	case op == rpn.OpPush:
+	case op == opPush:
 		in.Arg = randomValue(g.Rand)
-	case op <= rpn.OpSetReg:
+	case op <= opSetReg:
 		in.Arg = g.Uint64N(16)
-	case op <= rpn.OpFetchAddLocal:
+	case op <= opFetchAddLocal:
 		in.Arg = g.Uint64N(2)
-	case op == rpn.OpLog:
+	case op == opLog:
 		in.Arg = g.Uint64N(uint64(min(g.depth, 4)) + 1)
-	case op == rpn.OpLogString:
-		in.Arg = 1 + g.Uint64N(rpn.MaxString)
+	case op == opLogString:
+		in.Arg = 1 + g.Uint64N(maxString)
 	}
 	g.add(in)
 }
@@ -135,7 +133,7 @@ func (g *generator) spoil() {
 	in := &g.code.Insts[g.IntN(len(g.code.Insts))]
 	switch g.IntN(3) {
 	case 0:
-		in.Op = rpn.Op(g.IntN(int(rpn.OpLogString) + 1))
+		in.Op = opcode(g.IntN(int(opLogString) + 1))
 	case 1:
 		in.Target = g.IntN(len(g.code.Insts) + 1)
 	case 2:
@@ -153,11 +151,11 @@ func randomValue(r *rand.Rand) uint64 {
 	return r.Uint64N(3) - 1
 }
 
-// run verifies code, and runs what can be.
-func run(t *testing.T, code *rpn.Code, seed uint64) (ran bool) {
+// compare verifies code, and runs what can be.
+func compare(t *testing.T, code *source, seed uint64) (ran bool) {
 	t.Helper()
-	p, err := rpn.Verify(code, target())
-	var wrong *rpn.Error
+	p, err := verify(code, target())
+	var wrong *Error
 	if err != nil {
 		if !errors.As(err, &wrong) {
 			t.Fatalf("error of type %T", err)
@@ -167,8 +165,8 @@ func run(t *testing.T, code *rpn.Code, seed uint64) (ran bool) {
 	checkText(t, p)
 	cpu := newCPU()
 	cpu.Seed = seed
-	ref := reference{
-		code: p.Code(), cpu: cpu.Clone(), locals: map[uint64]uint64{}, globals: map[uint64]uint64{}, rounds: map[int]uint64{},
+	ref := judge{
+		code: p.written(), cpu: cpu.Clone(), locals: map[uint64]uint64{}, globals: map[uint64]uint64{}, rounds: map[int]uint64{},
 	}
 	for i, g := range code.Globals {
 		ref.globals[uint64(i)] = g.Init
@@ -180,8 +178,8 @@ func run(t *testing.T, code *rpn.Code, seed uint64) (ran bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Steps > p.MaxSteps() || p.MaxSteps() > rpn.MaxSteps || p.MaxDepth() > rpn.MaxStack {
-		t.Errorf("%d steps of %d, depth %d\n%s", got.Steps, p.MaxSteps(), p.MaxDepth(), p.Disassemble())
+	if got.Steps > p.MaxSteps() || p.MaxSteps() > maxSteps || p.depth() > maxStack {
+		t.Errorf("%d steps of %d, depth %d\n%s", got.Steps, p.MaxSteps(), p.depth(), p.Disassemble())
 	}
 	if (got.Fault == nil) != (ref.result.Fault == nil) {
 		t.Errorf("fault %v, want %v", got.Fault, ref.result.Fault)
@@ -204,13 +202,13 @@ func run(t *testing.T, code *rpn.Code, seed uint64) (ran bool) {
 	return true
 }
 
-// TestRandomPrograms runs many programs whose correctness only Verify knows.
+// TestRandomPrograms runs many programs whose correctness only verify knows.
 func TestRandomPrograms(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const programs = 4000
 	ran := 0
 	for i := range uint64(programs) {
-		if run(t, randomCode(r), i) {
+		if compare(t, randomCode(r), i) {
 			ran++
 		}
 	}
@@ -227,22 +225,22 @@ func FuzzVerified(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b uint64) {
 		r := rand.New(rand.NewPCG(a, b))
 		for range 16 {
-			run(t, randomCode(r), a)
+			compare(t, randomCode(r), a)
 		}
 	})
 }
 
 // FuzzCode takes instructions from bytes, four for each.
 func FuzzCode(f *testing.F) {
-	f.Add([]byte{byte(rpn.OpPush), 7, 0, 0, byte(rpn.OpLoop), 3, 0, 0, byte(rpn.OpLoad8), 0, 3, 0, byte(rpn.OpDrop), 0, 0, 0})
+	f.Add([]byte{byte(opPush), 7, 0, 0, byte(opLoop), 3, 0, 0, byte(opLoad8), 0, 3, 0, byte(opDrop), 0, 0, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		code := &rpn.Code{Globals: []rpn.Global{{Name: "g"}}, Locals: []string{"a"}}
+		code := &source{Globals: []global{{Name: "g"}}, Locals: []string{"a"}}
 		for ; len(data) >= 4; data = data[4:] {
-			code.Insts = append(code.Insts, rpn.Inst{
-				Op: rpn.Op(data[0]), Arg: uint64(data[1]) | uint64(data[3])<<11, Target: int(int8(data[2])), Name: "n",
+			code.Insts = append(code.Insts, instruction{
+				Op: opcode(data[0]), Arg: uint64(data[1]) | uint64(data[3])<<11, Target: int(int8(data[2])), Name: "n",
 			})
 		}
-		run(t, code, 0)
+		compare(t, code, 0)
 	})
 }
 
@@ -251,8 +249,8 @@ func FuzzAssemble(f *testing.F) {
 	f.Add("onfault x\npush 'a' ; c\nload8\nlog \"n\" 1\nexit\nx: drop # y\n")
 	f.Add("push 0x10\nlogstr \"a\\\"b\" 12")
 	f.Fuzz(func(t *testing.T, text string) {
-		p, err := rpn.Assemble(text, target())
-		var wrong *rpn.Error
+		p, err := Assemble(text, target())
+		var wrong *Error
 		switch {
 		case err == nil:
 			checkText(t, p)

@@ -1,81 +1,81 @@
 package rpn
 
-// Op is what an instruction does. See the package comment.
-type Op uint8
+// opcode is what an instruction does. See the package comment.
+type opcode uint8
 
 // The operations. Those between OpAdd and OpGeS take two values and leave one.
 const (
-	OpPush Op = iota
-	OpReg
-	OpSetReg
-	OpGetLocal
-	OpSetLocal
-	OpAddLocal
-	OpFetchAddLocal
-	OpGetGlobal
-	OpSetGlobal
-	OpAddGlobal
-	OpFetchAddGlobal
+	opPush opcode = iota
+	opReg
+	opSetReg
+	opGetLocal
+	opSetLocal
+	opAddLocal
+	opFetchAddLocal
+	opGetGlobal
+	opSetGlobal
+	opAddGlobal
+	opFetchAddGlobal
 
-	OpLoad1
-	OpLoad2
-	OpLoad4
-	OpLoad8
-	OpLoad1S
-	OpLoad2S
-	OpLoad4S
-	OpStore1
-	OpStore2
-	OpStore4
-	OpStore8
+	opLoad1
+	opLoad2
+	opLoad4
+	opLoad8
+	opLoad1S
+	opLoad2S
+	opLoad4S
+	opStore1
+	opStore2
+	opStore4
+	opStore8
 
-	OpAdd
-	OpSub
-	OpMul
-	OpDivU
-	OpDivS
-	OpModU
-	OpModS
-	OpAnd
-	OpOr
-	OpXor
-	OpShl
-	OpShrU
-	OpShrS
-	OpEq
-	OpNe
-	OpLtU
-	OpLeU
-	OpGtU
-	OpGeU
-	OpLtS
-	OpLeS
-	OpGtS
-	OpGeS
+	opAdd
+	opSub
+	opMul
+	opDivU
+	opDivS
+	opModU
+	opModS
+	opAnd
+	opOr
+	opXor
+	opShl
+	opShrU
+	opShrS
+	opEq
+	opNe
+	opLtU
+	opLeU
+	opGtU
+	opGeU
+	opLtS
+	opLeS
+	opGtS
+	opGeS
 
-	OpNeg
-	OpNot
-	OpIsZero
-	OpDup
-	OpDrop
-	OpSwap
-	OpOver
-	OpRot
+	opNeg
+	opNot
+	opIsZero
+	opDup
+	opDrop
+	opSwap
+	opOver
+	opRot
 
-	OpJmp
-	OpJz
-	OpJnz
-	OpLoop
-	OpExit
+	opJmp
+	opJz
+	opJnz
+	opLoop
+	opExit
 
-	OpLog
-	OpLogString
+	opLog
+	opLogString
 
 	numOps
 )
 
 // String returns the operation's name in programs.
-func (op Op) String() string {
+func (op opcode) String() string {
 	if op < numOps {
 		return ops[op].name
 	}
@@ -98,7 +98,7 @@ const (
 	operandString           // a name and a number of bytes
 )
 
-// opInfo describes an operation. Of OpLog, what it takes is in its operand.
+// opInfo describes an operation. Of opLog, what it takes is in its operand.
 type opInfo struct {
 	name         string
 	pops, pushes int
@@ -107,76 +107,76 @@ type opInfo struct {
 }
 
 var ops = [numOps]opInfo{
-	OpPush:           {"push", 0, 1, operandNumber, false},
-	OpReg:            {"reg", 0, 1, operandRegister, false},
-	OpSetReg:         {"setreg", 1, 0, operandRegister, false},
-	OpGetLocal:       {"get", 0, 1, operandLocal, false},
-	OpSetLocal:       {"set", 1, 0, operandLocal, false},
-	OpAddLocal:       {"addto", 1, 0, operandLocal, false},
-	OpFetchAddLocal:  {"fetchadd", 1, 1, operandLocal, false},
-	OpGetGlobal:      {"get", 0, 1, operandGlobal, false},
-	OpSetGlobal:      {"set", 1, 0, operandGlobal, false},
-	OpAddGlobal:      {"addto", 1, 0, operandGlobal, false},
-	OpFetchAddGlobal: {"fetchadd", 1, 1, operandGlobal, false},
+	opPush:           {"push", 0, 1, operandNumber, false},
+	opReg:            {"reg", 0, 1, operandRegister, false},
+	opSetReg:         {"setreg", 1, 0, operandRegister, false},
+	opGetLocal:       {"get", 0, 1, operandLocal, false},
+	opSetLocal:       {"set", 1, 0, operandLocal, false},
+	opAddLocal:       {"addto", 1, 0, operandLocal, false},
+	opFetchAddLocal:  {"fetchadd", 1, 1, operandLocal, false},
+	opGetGlobal:      {"get", 0, 1, operandGlobal, false},
+	opSetGlobal:      {"set", 1, 0, operandGlobal, false},
+	opAddGlobal:      {"addto", 1, 0, operandGlobal, false},
+	opFetchAddGlobal: {"fetchadd", 1, 1, operandGlobal, false},
 
-	OpLoad1:  {"load1", 1, 1, operandNone, true},
-	OpLoad2:  {"load2", 1, 1, operandNone, true},
-	OpLoad4:  {"load4", 1, 1, operandNone, true},
-	OpLoad8:  {"load8", 1, 1, operandNone, true},
-	OpLoad1S: {"load1s", 1, 1, operandNone, true},
-	OpLoad2S: {"load2s", 1, 1, operandNone, true},
-	OpLoad4S: {"load4s", 1, 1, operandNone, true},
-	OpStore1: {"store1", 2, 0, operandNone, true},
-	OpStore2: {"store2", 2, 0, operandNone, true},
-	OpStore4: {"store4", 2, 0, operandNone, true},
-	OpStore8: {"store8", 2, 0, operandNone, true},
+	opLoad1:  {"load1", 1, 1, operandNone, true},
+	opLoad2:  {"load2", 1, 1, operandNone, true},
+	opLoad4:  {"load4", 1, 1, operandNone, true},
+	opLoad8:  {"load8", 1, 1, operandNone, true},
+	opLoad1S: {"load1s", 1, 1, operandNone, true},
+	opLoad2S: {"load2s", 1, 1, operandNone, true},
+	opLoad4S: {"load4s", 1, 1, operandNone, true},
+	opStore1: {"store1", 2, 0, operandNone, true},
+	opStore2: {"store2", 2, 0, operandNone, true},
+	opStore4: {"store4", 2, 0, operandNone, true},
+	opStore8: {"store8", 2, 0, operandNone, true},
 
-	OpAdd:  {"add", 2, 1, operandNone, false},
-	OpSub:  {"sub", 2, 1, operandNone, false},
-	OpMul:  {"mul", 2, 1, operandNone, false},
-	OpDivU: {"divu", 2, 1, operandNone, false},
-	OpDivS: {"divs", 2, 1, operandNone, false},
-	OpModU: {"modu", 2, 1, operandNone, false},
-	OpModS: {"mods", 2, 1, operandNone, false},
-	OpAnd:  {"and", 2, 1, operandNone, false},
-	OpOr:   {"or", 2, 1, operandNone, false},
-	OpXor:  {"xor", 2, 1, operandNone, false},
-	OpShl:  {"shl", 2, 1, operandNone, false},
-	OpShrU: {"shru", 2, 1, operandNone, false},
-	OpShrS: {"shrs", 2, 1, operandNone, false},
-	OpEq:   {"eq", 2, 1, operandNone, false},
-	OpNe:   {"ne", 2, 1, operandNone, false},
-	OpLtU:  {"ltu", 2, 1, operandNone, false},
-	OpLeU:  {"leu", 2, 1, operandNone, false},
-	OpGtU:  {"gtu", 2, 1, operandNone, false},
-	OpGeU:  {"geu", 2, 1, operandNone, false},
-	OpLtS:  {"lts", 2, 1, operandNone, false},
-	OpLeS:  {"les", 2, 1, operandNone, false},
-	OpGtS:  {"gts", 2, 1, operandNone, false},
-	OpGeS:  {"ges", 2, 1, operandNone, false},
+	opAdd:  {"add", 2, 1, operandNone, false},
+	opSub:  {"sub", 2, 1, operandNone, false},
+	opMul:  {"mul", 2, 1, operandNone, false},
+	opDivU: {"divu", 2, 1, operandNone, false},
+	opDivS: {"divs", 2, 1, operandNone, false},
+	opModU: {"modu", 2, 1, operandNone, false},
+	opModS: {"mods", 2, 1, operandNone, false},
+	opAnd:  {"and", 2, 1, operandNone, false},
+	opOr:   {"or", 2, 1, operandNone, false},
+	opXor:  {"xor", 2, 1, operandNone, false},
+	opShl:  {"shl", 2, 1, operandNone, false},
+	opShrU: {"shru", 2, 1, operandNone, false},
+	opShrS: {"shrs", 2, 1, operandNone, false},
+	opEq:   {"eq", 2, 1, operandNone, false},
+	opNe:   {"ne", 2, 1, operandNone, false},
+	opLtU:  {"ltu", 2, 1, operandNone, false},
+	opLeU:  {"leu", 2, 1, operandNone, false},
+	opGtU:  {"gtu", 2, 1, operandNone, false},
+	opGeU:  {"geu", 2, 1, operandNone, false},
+	opLtS:  {"lts", 2, 1, operandNone, false},
+	opLeS:  {"les", 2, 1, operandNone, false},
+	opGtS:  {"gts", 2, 1, operandNone, false},
+	opGeS:  {"ges", 2, 1, operandNone, false},
 
-	OpNeg:    {"neg", 1, 1, operandNone, false},
-	OpNot:    {"not", 1, 1, operandNone, false},
-	OpIsZero: {"iszero", 1, 1, operandNone, false},
-	OpDup:    {"dup", 1, 2, operandNone, false},
-	OpDrop:   {"drop", 1, 0, operandNone, false},
-	OpSwap:   {"swap", 2, 2, operandNone, false},
-	OpOver:   {"over", 2, 3, operandNone, false},
-	OpRot:    {"rot", 3, 3, operandNone, false},
+	opNeg:    {"neg", 1, 1, operandNone, false},
+	opNot:    {"not", 1, 1, operandNone, false},
+	opIsZero: {"iszero", 1, 1, operandNone, false},
+	opDup:    {"dup", 1, 2, operandNone, false},
+	opDrop:   {"drop", 1, 0, operandNone, false},
+	opSwap:   {"swap", 2, 2, operandNone, false},
+	opOver:   {"over", 2, 3, operandNone, false},
+	opRot:    {"rot", 3, 3, operandNone, false},
 
-	OpJmp:  {"jmp", 0, 0, operandLabel, false},
-	OpJz:   {"jz", 1, 0, operandLabel, false},
-	OpJnz:  {"jnz", 1, 0, operandLabel, false},
-	OpLoop: {"loop", 0, 0, operandLoop, false},
-	OpExit: {"exit", 0, 0, operandCode, false},
+	opJmp:  {"jmp", 0, 0, operandLabel, false},
+	opJz:   {"jz", 1, 0, operandLabel, false},
+	opJnz:  {"jnz", 1, 0, operandLabel, false},
+	opLoop: {"loop", 0, 0, operandLoop, false},
+	opExit: {"exit", 0, 0, operandCode, false},
 
-	OpLog:       {"log", 0, 0, operandLog, false},
-	OpLogString: {"logstr", 1, 0, operandString, true},
+	opLog:       {"log", 0, 0, operandLog, false},
+	opLogString: {"logstr", 1, 0, operandString, true},
 }
 
 // pops returns how many values an instruction takes.
-func (in *Inst) pops() int {
-	if in.Op == OpLog {
+func (in *instruction) pops() int {
+	if in.Op == opLog {
 		return int(in.Arg)
 	}
 	return ops[in.Op].pops

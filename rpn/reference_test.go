@@ -1,37 +1,36 @@
-package rpn_test
+package rpn
 
 import (
 	"fmt"
 	"strings"
 
 	"xol/internal/cputest"
-	"xol/rpn"
 )
 
-// reference is an interpreter that takes the package comment at its word and
+// judge is an interpreter that takes the package comment at its word and
 // trusts nothing: it panics where the stack is too empty or a place does not
 // exist.
-type reference struct {
-	code    *rpn.Code
+type judge struct {
+	code    *source
 	cpu     *cputest.CPU
 	log     records
 	stack   []uint64
 	locals  map[uint64]uint64
 	globals map[uint64]uint64
 	rounds  map[int]uint64 // of loops, by their instruction
-	result  rpn.Result
+	result  Result
 }
 
-func (r *reference) push(v uint64) { r.stack = append(r.stack, v) }
+func (r *judge) push(v uint64) { r.stack = append(r.stack, v) }
 
-func (r *reference) pop() uint64 {
+func (r *judge) pop() uint64 {
 	v := r.stack[len(r.stack)-1]
 	r.stack = r.stack[:len(r.stack)-1]
 	return v
 }
 
 // run runs to the end.
-func (r *reference) run() {
+func (r *judge) run() {
 	for pc := 0; pc >= 0; {
 		r.result.Inst = pc
 		if pc == len(r.code.Insts) {
@@ -44,7 +43,7 @@ func (r *reference) run() {
 
 // step executes an instruction and returns the next one; -1 where it ends the
 // program.
-func (r *reference) step(pc int, in *rpn.Inst) int {
+func (r *judge) step(pc int, in *instruction) int {
 	switch name := in.Op.String(); name {
 	case "push":
 		r.push(in.Arg)
@@ -86,9 +85,9 @@ func (r *reference) step(pc int, in *rpn.Inst) int {
 	return pc + 1
 }
 
-func (r *reference) variable(name string, in *rpn.Inst) {
+func (r *judge) variable(name string, in *instruction) {
 	vars := r.locals
-	if in.Op >= rpn.OpGetGlobal {
+	if in.Op >= opGetGlobal {
 		vars = r.globals
 	}
 	switch name {
@@ -105,7 +104,7 @@ func (r *reference) variable(name string, in *rpn.Inst) {
 	}
 }
 
-func (r *reference) shuffle(name string) {
+func (r *judge) shuffle(name string) {
 	c := r.pop()
 	switch name {
 	case "dup":
@@ -135,7 +134,7 @@ func (r *reference) shuffle(name string) {
 }
 
 // memory reads and writes byte by byte, in little-endian order.
-func (r *reference) memory(pc int, name string, in *rpn.Inst) int {
+func (r *judge) memory(pc int, name string, in *instruction) int {
 	value, size := uint64(0), int(name[len(name)-1]-'0')
 	signed := strings.HasSuffix(name, "s")
 	if signed {
@@ -172,8 +171,8 @@ func (r *reference) memory(pc int, name string, in *rpn.Inst) int {
 	switch {
 	case err == nil:
 		return pc + 1
-	case in.Target == rpn.NoTarget:
-		r.result.Status, r.result.Addr, r.result.Fault = rpn.Faulted, failed, err
+	case in.Target == noTarget:
+		r.result.Status, r.result.Addr, r.result.Fault = Faulted, failed, err
 		return -1
 	}
 	r.stack = []uint64{failed}
@@ -182,7 +181,7 @@ func (r *reference) memory(pc int, name string, in *rpn.Inst) int {
 
 // text logs a string. A fault is told at the start of the string or at a
 // multiple of 64 bytes behind it, as the string is read in such pieces.
-func (r *reference) text(addr uint64, in *rpn.Inst) (failed uint64, err error) {
+func (r *judge) text(addr uint64, in *instruction) (failed uint64, err error) {
 	var s []byte
 	for piece := addr; uint64(len(s)) < in.Arg; addr++ {
 		if addr%64 == 0 {
@@ -202,10 +201,10 @@ func (r *reference) text(addr uint64, in *rpn.Inst) (failed uint64, err error) {
 	return 0, nil
 }
 
-func (r *reference) arithmetic(pc int, name string) int {
+func (r *judge) arithmetic(pc int, name string) int {
 	b, a := r.pop(), r.pop()
 	if b == 0 && (strings.HasPrefix(name, "div") || strings.HasPrefix(name, "mod")) {
-		r.result.Status = rpn.DividedByZero
+		r.result.Status = DividedByZero
 		return -1
 	}
 	v, ok := meaning(name, a, b)

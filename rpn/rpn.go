@@ -68,10 +68,10 @@
 //
 // # What is checked
 //
-// Verify accepts a program only if the stack is as deep at an instruction
+// Assemble accepts a program only if the stack is as deep at an instruction
 // whichever way leads there, never too deep nor too empty; if every instruction
 // can be reached; if jumps, variables, registers and limits are right; and if
-// it cannot take more than MaxSteps instructions. Nothing of that has to be
+// it cannot take more than 1,048,576 instructions. Nothing of that has to be
 // asked while it runs.
 package rpn
 
@@ -85,13 +85,13 @@ import (
 
 // Limits of programs.
 const (
-	MaxInsts     = 4096
-	MaxStack     = 64      // values
-	MaxVariables = 64      // of each kind
-	MaxLoops     = 64      // loop instructions
-	MaxSteps     = 1 << 20 // instructions that one run may take
-	MaxValues    = 16      // of a record
-	MaxString    = 256     // bytes of a string in a record
+	maxInsts     = 4096
+	maxStack     = 64      // values
+	maxVariables = 64      // of each kind
+	maxLoops     = 64      // loop instructions
+	maxSteps     = 1 << 20 // instructions that one run may take
+	maxValues    = 16      // of a record
+	maxString    = 256     // bytes of a string in a record
 )
 
 // Target is what programs know of the ISA whose registers they read.
@@ -101,40 +101,40 @@ type Target struct {
 	Order      binary.ByteOrder // of numbers in memory
 }
 
-// Global is a variable that all runs of a program share.
-type Global struct {
+// global is a variable that all runs of a program share.
+type global struct {
 	Name string
 	Init uint64
 }
 
-// Code is a program as it is written.
-type Code struct {
-	Globals []Global
+// source is a program as it is written.
+type source struct {
+	Globals []global
 	Locals  []string
-	Insts   []Inst
+	Insts   []instruction
 }
 
-// Inst is one instruction.
-type Inst struct {
-	Op Op
-	// Arg is the constant of OpPush, the index of a register or variable, how
-	// often OpLoop is passed, the code of OpExit, the number of values of OpLog
-	// or bytes of OpLogString.
+// instruction is one instruction.
+type instruction struct {
+	Op opcode
+	// Arg is the constant of opPush, the index of a register or variable, how
+	// often opLoop is passed, the code of opExit, the number of values of opLog
+	// or bytes of opLogString.
 	Arg uint64
 	// Target is the index of the instruction that a jump leads to or, for an
-	// instruction that accesses memory, a fault of it; NoTarget where a fault
+	// instruction that accesses memory, a fault of it; noTarget where a fault
 	// ends the program. The end of the code is a target as well.
 	Target int
 	Name   string // of a record
 }
 
-// NoTarget is the Target of instructions whose faults end the program.
-const NoTarget = -1
+// noTarget is the Target of instructions whose faults end the program.
+const noTarget = -1
 
 // Program is a verified program. It is immutable and safe for concurrent use.
 type Program struct {
 	target   Target
-	code     Code
+	code     source
 	steps    []step
 	maxSteps int
 	maxDepth int
@@ -143,16 +143,16 @@ type Program struct {
 	frames   sync.Pool // of *frame
 }
 
-// Code returns the program's instructions and variables. The caller must not
+// written returns the program's instructions and variables. The caller must not
 // change them.
-func (p *Program) Code() *Code { return &p.code }
+func (p *Program) written() *source { return &p.code }
 
 // MaxSteps returns how many instructions a run takes at most, with every loop
 // passed as often as it may be.
 func (p *Program) MaxSteps() int { return p.maxSteps }
 
-// MaxDepth returns how many values are on the stack at most.
-func (p *Program) MaxDepth() int { return p.maxDepth }
+// depth returns how many values are on the stack at most.
+func (p *Program) depth() int { return p.maxDepth }
 
 // Error says what is wrong with a program, and where.
 type Error struct {

@@ -1,4 +1,4 @@
-package rpn_test
+package rpn
 
 import (
 	"encoding/binary"
@@ -14,22 +14,21 @@ import (
 	"xol/arch/ppc64"
 	"xol/internal/cputest"
 	"xol/machine"
-	"xol/rpn"
 )
 
 // memory is where the tests' CPU has memory.
 var memory = machine.Range{Lo: 0x10000, Hi: 0x11000}
 
-func target() *rpn.Target {
+func target() *Target {
 	isa := amd64.ISA{}
-	return &rpn.Target{File: isa.Registers(), Convention: isa.Convention(), Order: isa.ByteOrder()}
+	return &Target{File: isa.Registers(), Convention: isa.Convention(), Order: isa.ByteOrder()}
 }
 
 func newCPU() *cputest.CPU { return cputest.New(target().File, false, memory) }
 
-func assemble(t testing.TB, text string) *rpn.Program {
+func assemble(t testing.TB, text string) *Program {
 	t.Helper()
-	p, err := rpn.Assemble(text, target())
+	p, err := Assemble(text, target())
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -60,22 +59,22 @@ func TestPrograms(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
 		log        string // lines, joined by |
-		result     rpn.Result
+		result     Result
 	}{
-		{"empty", "", "", rpn.Result{}},
-		{"only comments", "; one\n  # two\n", "", rpn.Result{}},
-		{"code", "exit -3", "", rpn.Result{Code: 1<<64 - 3, Steps: 1}},
-		{"end", "push 1\ndrop", "", rpn.Result{Steps: 2, Inst: 2}},
-		{"values in order", "push 1\npush 2\npush 3\nlog \"v\" 3", "v 1 2 3", rpn.Result{Steps: 4, Inst: 4}},
-		{"no values", `log "a ; b" 0`, "a ; b", rpn.Result{Steps: 1, Inst: 1}},
+		{"empty", "", "", Result{}},
+		{"only comments", "; one\n  # two\n", "", Result{}},
+		{"code", "exit -3", "", Result{Code: 1<<64 - 3, Steps: 1}},
+		{"end", "push 1\ndrop", "", Result{Steps: 2, Inst: 2}},
+		{"values in order", "push 1\npush 2\npush 3\nlog \"v\" 3", "v 1 2 3", Result{Steps: 4, Inst: 4}},
+		{"no values", `log "a ; b" 0`, "a ; b", Result{Steps: 1, Inst: 1}},
 		{"registers", `reg rax
 			arg 0
 			arg 5
 			ret
 			sp
 			ip
-			log "r" 6`, "r 10 11 12 10 13 14", rpn.Result{Steps: 7, Inst: 7}},
-		{"set a register", "push 7\nsetreg rbx\nreg rbx\nlog \"rbx\" 1", "rbx 7", rpn.Result{Steps: 4, Inst: 4}},
+			log "r" 6`, "r 10 11 12 10 13 14", Result{Steps: 7, Inst: 7}},
+		{"set a register", "push 7\nsetreg rbx\nreg rbx\nlog \"rbx\" 1", "rbx 7", Result{Steps: 4, Inst: 4}},
 		{"stack", `push 1
 			push 2
 			push 3
@@ -86,7 +85,7 @@ func TestPrograms(t *testing.T) {
 			swap
 			over
 			dup
-			log "swap over dup" 4`, "rot 2 3 1|swap over dup 2 1 2 2", rpn.Result{Steps: 11, Inst: 11}},
+			log "swap over dup" 4`, "rot 2 3 1|swap over dup 2 1 2 2", Result{Steps: 11, Inst: 11}},
 		{"local variables are 0 at first", `local x
 			get x
 			push 5
@@ -96,7 +95,7 @@ func TestPrograms(t *testing.T) {
 			push 2
 			fetchadd x
 			get x
-			log "x" 3`, "x 0 8 10", rpn.Result{Steps: 9, Inst: 9}},
+			log "x" 3`, "x 0 8 10", Result{Steps: 9, Inst: 9}},
 		{"global variables", `global x = 7
 			get x
 			push 5
@@ -106,25 +105,25 @@ func TestPrograms(t *testing.T) {
 			push 2
 			fetchadd x
 			get x
-			log "x" 3`, "x 7 8 10", rpn.Result{Steps: 9, Inst: 9}},
+			log "x" 3`, "x 7 8 10", Result{Steps: 9, Inst: 9}},
 		{"forward jumps", `push 0
 			jz yes
 			push 1
 			jmp end
 		yes:	push 2
-		end:	log "v" 1`, "v 2", rpn.Result{Steps: 4, Inst: 6}},
+		end:	log "v" 1`, "v 2", Result{Steps: 4, Inst: 6}},
 		{"a jump that is not taken", `push 0
 			jnz no
 			log "fell" 0
-		no:`, "fell", rpn.Result{Steps: 3, Inst: 3}},
+		no:`, "fell", Result{Steps: 3, Inst: 3}},
 		{"loop", `local n
 		top:	push 1
 			addto n
 			loop 5 top
 			get n
-			log "n" 1`, "n 5", rpn.Result{Steps: 17, Inst: 5}},
-		{"loop of one round", "top: loop 1 top", "", rpn.Result{Steps: 1, Inst: 1}},
-		{"loop to itself", "top: loop 4 top", "", rpn.Result{Steps: 4, Inst: 1}},
+			log "n" 1`, "n 5", Result{Steps: 17, Inst: 5}},
+		{"loop of one round", "top: loop 1 top", "", Result{Steps: 1, Inst: 1}},
+		{"loop to itself", "top: loop 4 top", "", Result{Steps: 4, Inst: 1}},
 		{"nested loops", `local n
 		outer:
 		inner:	push 1
@@ -132,7 +131,7 @@ func TestPrograms(t *testing.T) {
 			loop 3 inner
 			loop 4 outer
 			get n
-			log "n" 1`, "n 12", rpn.Result{Steps: 42, Inst: 6}},
+			log "n" 1`, "n 12", Result{Steps: 42, Inst: 6}},
 		{"a loop that is left early starts anew", `local n
 			local i
 		outer:	push 0
@@ -148,7 +147,7 @@ func TestPrograms(t *testing.T) {
 			loop 3 inner
 		out:	loop 4 outer
 			get n
-			log "n" 1`, "n 8", rpn.Result{Steps: 82, Inst: 14}},
+			log "n" 1`, "n 8", Result{Steps: 82, Inst: 14}},
 		{"numbers", `push 0x10
 			push 0b11
 			push 0o17
@@ -157,9 +156,9 @@ func TestPrograms(t *testing.T) {
 			push '\n'
 			push -1
 			push 18446744073709551615
-			log "n" 8`, "n 16 3 15 15 97 10 -1 -1", rpn.Result{Steps: 9, Inst: 9}},
-		{"division by zero", "push 1\npush 0\ndivs", "", rpn.Result{Status: rpn.DividedByZero, Steps: 3, Inst: 2}},
-		{"fault", "push 0x20000\nload4", "", rpn.Result{Status: rpn.Faulted, Steps: 2, Inst: 1, Addr: 0x20000, Fault: cputest.ErrLimit}},
+			log "n" 8`, "n 16 3 15 15 97 10 -1 -1", Result{Steps: 9, Inst: 9}},
+		{"division by zero", "push 1\npush 0\ndivs", "", Result{Status: DividedByZero, Steps: 3, Inst: 2}},
+		{"fault", "push 0x20000\nload4", "", Result{Status: Faulted, Steps: 2, Inst: 1, Addr: 0x20000, Fault: cputest.ErrLimit}},
 		{"handled fault", `onfault bad
 			push 99
 			push 0x20000
@@ -167,7 +166,7 @@ func TestPrograms(t *testing.T) {
 			log "not reached" 2
 			exit
 		bad:	log "fault at" 1
-			exit 1`, "fault at 131072", rpn.Result{Code: 1, Steps: 5, Inst: 6}},
+			exit 1`, "fault at 131072", Result{Code: 1, Steps: 5, Inst: 6}},
 		{"onfault exit", `onfault bad
 			push 0x10000
 			load1
@@ -176,7 +175,7 @@ func TestPrograms(t *testing.T) {
 			push 1
 			load1
 			exit
-		bad:	drop`, "", rpn.Result{Status: rpn.Faulted, Steps: 5, Inst: 4, Addr: 1, Fault: cputest.ErrLimit}},
+		bad:	drop`, "", Result{Status: Faulted, Steps: 5, Inst: 4, Addr: 1, Fault: cputest.ErrLimit}},
 		{"memory", `push 0x10000
 			push 0x8182838485868788
 			store8
@@ -209,16 +208,16 @@ func TestPrograms(t *testing.T) {
 			store4
 			push 0x10000
 			load8
-			log "stored" 1`, "unsigned 136 34696 2240186248|signed -120 -30840 -2054781048 1|stored 21474901896", rpn.Result{Steps: 33, Inst: 33}},
+			log "stored" 1`, "unsigned 136 34696 2240186248|signed -120 -30840 -2054781048 1|stored 21474901896", Result{Steps: 33, Inst: 33}},
 		{"string", `push 0x10100
 			logstr "s" 32
 			push 0x10100
 			logstr "cut" 3
 			push 0x10100
-			logstr "no room for the zero" 6`, `s "rabbit" true|cut "rab" false|no room for the zero "rabbit" false`, rpn.Result{Steps: 6, Inst: 6}},
-		{"string over pieces", "push 0x1013e\nlogstr \"s\" 256", `s "0123456789" true`, rpn.Result{Steps: 2, Inst: 2}},
-		{"string at the end of memory", "push 0x10ffd\nlogstr \"s\" 256", `s "ok" true`, rpn.Result{Steps: 2, Inst: 2}},
-		{"string without end", "push 0x10ff0\nlogstr \"s\" 256", "", rpn.Result{Status: rpn.Faulted, Steps: 2, Inst: 1, Addr: 0x11000, Fault: cputest.ErrLimit}},
+			logstr "no room for the zero" 6`, `s "rabbit" true|cut "rab" false|no room for the zero "rabbit" false`, Result{Steps: 6, Inst: 6}},
+		{"string over pieces", "push 0x1013e\nlogstr \"s\" 256", `s "0123456789" true`, Result{Steps: 2, Inst: 2}},
+		{"string at the end of memory", "push 0x10ffd\nlogstr \"s\" 256", `s "ok" true`, Result{Steps: 2, Inst: 2}},
+		{"string without end", "push 0x10ff0\nlogstr \"s\" 256", "", Result{Status: Faulted, Steps: 2, Inst: 1, Addr: 0x11000, Fault: cputest.ErrLimit}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := assemble(t, c.text)
@@ -258,16 +257,16 @@ func TestPrograms(t *testing.T) {
 }
 
 // checkText assembles what a program disassembles to.
-func checkText(t testing.TB, p *rpn.Program) {
+func checkText(t testing.TB, p *Program) {
 	t.Helper()
 	text := p.Disassemble()
-	q, err := rpn.Assemble(text, target())
+	q, err := Assemble(text, target())
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	if !slices.Equal(q.Code().Insts, p.Code().Insts) || !slices.Equal(q.Code().Globals, p.Code().Globals) ||
-		!slices.Equal(q.Code().Locals, p.Code().Locals) || q.Disassemble() != text {
-		t.Errorf("%+v\nbecame %+v\nby %s", p.Code(), q.Code(), text)
+	if !slices.Equal(q.written().Insts, p.written().Insts) || !slices.Equal(q.written().Globals, p.written().Globals) ||
+		!slices.Equal(q.written().Locals, p.written().Locals) || q.Disassemble() != text {
+		t.Errorf("%+v\nbecame %+v\nby %s", p.written(), q.written(), text)
 	}
 }
 
@@ -327,8 +326,8 @@ func TestArithmetic(t *testing.T) {
 // TestByteOrder stores and loads in the order of a big-endian target.
 func TestByteOrder(t *testing.T) {
 	isa := ppc64.ISA{}
-	big := &rpn.Target{File: isa.Registers(), Convention: isa.Convention(), Order: binary.BigEndian}
-	p, err := rpn.Assemble(`
+	big := &Target{File: isa.Registers(), Convention: isa.Convention(), Order: binary.BigEndian}
+	p, err := Assemble(`
 		push 0x10000
 		push 0x1122334455667788
 		store8
@@ -400,9 +399,9 @@ func TestAssembleErrors(t *testing.T) {
 		{"onfault", 1, 8, "onfault LABEL"},
 		{"push 1\nonfault nowhere\nload8", 2, 9, "no label nowhere"},
 		{"onfault nowhere\nexit", 1, 9, "no label nowhere"},
-		{declarations("local", rpn.MaxVariables+1), rpn.MaxVariables + 1, 7, "64 of each kind"},
-		{declarations("global", rpn.MaxVariables+1), rpn.MaxVariables + 1, 8, "64 of each kind"},
-		// What Verify finds.
+		{declarations("local", maxVariables+1), maxVariables + 1, 7, "64 of each kind"},
+		{declarations("global", maxVariables+1), maxVariables + 1, 8, "64 of each kind"},
+		// What verify finds.
 		{"push 1\n\tadd", 2, 2, "add: takes 2 values from the stack, which has 1"},
 		{"exit\npush 1", 2, 1, "nothing leads here"},
 		{"a: push 1\ndrop\njmp a", 3, 1, "not further down"},
@@ -419,13 +418,13 @@ func TestAssembleErrors(t *testing.T) {
 		{"log \"a\\n\" 0", 1, 1, "record's name"},
 		{"a: onfault a\npush 1\nload8", 3, 1, "on a fault the target is not further down"},
 		{"push 1\nload8\nonfault b\npush 1\nload8\nb: log \"x\" 2", 5, 1, "reached with 2 values on the stack from here, with 1 by another way"},
-		{strings.Repeat("push 1\n", rpn.MaxStack+1), rpn.MaxStack + 1, 1, "deeper than 64"},
-		{strings.Repeat("ip\ndrop\n", rpn.MaxInsts/2) + "exit", rpn.MaxInsts + 1, 1, "at most 4096"},
-		{"a:\n" + strings.Repeat("loop 1 a\n", rpn.MaxLoops+1), rpn.MaxLoops + 2, 1, "more than 64 loops"},
+		{strings.Repeat("push 1\n", maxStack+1), maxStack + 1, 1, "deeper than 64"},
+		{strings.Repeat("ip\ndrop\n", maxInsts/2) + "exit", maxInsts + 1, 1, "at most 4096"},
+		{"a:\n" + strings.Repeat("loop 1 a\n", maxLoops+1), maxLoops + 2, 1, "more than 64 loops"},
 		{strings.Repeat("local a\n", 1) + "local " + strings.Repeat("b", 65), 2, 7, "not a name"},
 	} {
-		_, err := rpn.Assemble(c.text, target())
-		var wrong *rpn.Error
+		_, err := Assemble(c.text, target())
+		var wrong *Error
 		if !errors.As(err, &wrong) {
 			t.Errorf("%q: %v", c.text, err)
 			continue
@@ -438,29 +437,29 @@ func TestAssembleErrors(t *testing.T) {
 
 // TestVerifyErrors has code that no text makes.
 func TestVerifyErrors(t *testing.T) {
-	inst := func(op rpn.Op, arg uint64, target int) []rpn.Inst {
-		return []rpn.Inst{{Op: rpn.OpPush}, {Op: op, Arg: arg, Target: target}}
+	inst := func(op opcode, arg uint64, target int) []instruction {
+		return []instruction{{Op: opPush}, {Op: op, Arg: arg, Target: target}}
 	}
 	for _, c := range []struct {
 		name string
-		code rpn.Code
+		code source
 		inst int
 		want string
 	}{
-		{"operation", rpn.Code{Insts: inst(255, 0, 0)}, 1, "no such operation"},
-		{"register", rpn.Code{Insts: inst(rpn.OpReg, 1000, 0)}, 1, "register 1000 does not exist"},
-		{"local variable", rpn.Code{Insts: inst(rpn.OpGetLocal, 0, 0)}, 1, "local variable 0 does not exist"},
-		{"global variable", rpn.Code{Globals: []rpn.Global{{Name: "a"}}, Insts: inst(rpn.OpSetGlobal, 1, 0)}, 1, "there are 1"},
-		{"jump outside", rpn.Code{Insts: inst(rpn.OpJmp, 0, 3)}, 1, "outside the program"},
-		{"jump before the start", rpn.Code{Insts: inst(rpn.OpJz, 0, -1)}, 1, "outside the program"},
-		{"fault outside", rpn.Code{Insts: inst(rpn.OpLoad8, 0, 9)}, 1, "outside the program"},
-		{"loop before the start", rpn.Code{Insts: inst(rpn.OpLoop, 1, -1)}, 1, "not further up"},
-		{"name of a variable", rpn.Code{Locals: []string{"a b"}}, -1, "not a name"},
-		{"variables of the same name", rpn.Code{Locals: []string{"a"}, Globals: []rpn.Global{{Name: "a"}}}, -1, "declared twice"},
-		{"variables", rpn.Code{Locals: make([]string, rpn.MaxVariables+1)}, -1, "too many variables"},
+		{"operation", source{Insts: inst(255, 0, 0)}, 1, "no such operation"},
+		{"register", source{Insts: inst(opReg, 1000, 0)}, 1, "register 1000 does not exist"},
+		{"local variable", source{Insts: inst(opGetLocal, 0, 0)}, 1, "local variable 0 does not exist"},
+		{"global variable", source{Globals: []global{{Name: "a"}}, Insts: inst(opSetGlobal, 1, 0)}, 1, "there are 1"},
+		{"jump outside", source{Insts: inst(opJmp, 0, 3)}, 1, "outside the program"},
+		{"jump before the start", source{Insts: inst(opJz, 0, -1)}, 1, "outside the program"},
+		{"fault outside", source{Insts: inst(opLoad8, 0, 9)}, 1, "outside the program"},
+		{"loop before the start", source{Insts: inst(opLoop, 1, -1)}, 1, "not further up"},
+		{"name of a variable", source{Locals: []string{"a b"}}, -1, "not a name"},
+		{"variables of the same name", source{Locals: []string{"a"}, Globals: []global{{Name: "a"}}}, -1, "declared twice"},
+		{"variables", source{Locals: make([]string, maxVariables+1)}, -1, "too many variables"},
 	} {
-		_, err := rpn.Verify(&c.code, target())
-		var wrong *rpn.Error
+		_, err := verify(&c.code, target())
+		var wrong *Error
 		if !errors.As(err, &wrong) || wrong.Inst != c.inst || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
@@ -470,10 +469,10 @@ func TestVerifyErrors(t *testing.T) {
 func TestGlobals(t *testing.T) {
 	p := assemble(t, "global hits\nglobal seen = 40\npush 1\naddto hits\npush 1\nfetchadd seen\nlog \"seen\" 1")
 	g := p.NewGlobals()
-	if _, err := p.Run(newCPU(), newCPU(), nil, nil); !errors.Is(err, rpn.ErrGlobals) {
+	if _, err := p.Run(newCPU(), newCPU(), nil, nil); !errors.Is(err, ErrGlobals) {
 		t.Errorf("without variables: %v", err)
 	}
-	if _, err := p.Run(newCPU(), newCPU(), assemble(t, "global a").NewGlobals(), nil); !errors.Is(err, rpn.ErrGlobals) {
+	if _, err := p.Run(newCPU(), newCPU(), assemble(t, "global a").NewGlobals(), nil); !errors.Is(err, ErrGlobals) {
 		t.Errorf("with those of another program: %v", err)
 	}
 	const runs, workers = 500, 8

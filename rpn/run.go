@@ -93,7 +93,7 @@ const opEnd = numOps
 
 // step is a compiled instruction.
 type step struct {
-	op     Op
+	op     opcode
 	slot   uint8 // of a loop: its counter
 	first  uint8 // and the first of those in it
 	target int32
@@ -102,14 +102,14 @@ type step struct {
 
 // frame is what one run needs.
 type frame struct {
-	stack    [MaxStack]uint64
-	locals   [MaxVariables]uint64
-	counters [MaxLoops]uint32
-	buf      [MaxString]byte
+	stack    [maxStack]uint64
+	locals   [maxVariables]uint64
+	counters [maxLoops]uint32
+	buf      [maxString]byte
 }
 
-// top masks indices, which Verify has checked, for the compiler.
-const top = MaxStack - 1
+// top masks indices, which verify has checked, for the compiler.
+const top = maxStack - 1
 
 // Run runs the program with the registers and the memory of a program that has
 // hit a probe. globals come from NewGlobals and may be nil where the program
@@ -152,98 +152,98 @@ func (r *run) execute() {
 		pc++
 		done++
 		switch s.op {
-		case OpPush:
+		case opPush:
 			stack[sp&top] = s.arg
 			sp++
-		case OpReg:
+		case opReg:
 			stack[sp&top] = r.regs.Reg(int(s.arg))
 			sp++
-		case OpSetReg:
+		case opSetReg:
 			sp--
 			r.regs.SetReg(int(s.arg), stack[sp&top])
-		case OpGetLocal:
-			stack[sp&top] = f.locals[s.arg%MaxVariables]
+		case opGetLocal:
+			stack[sp&top] = f.locals[s.arg%maxVariables]
 			sp++
-		case OpSetLocal:
+		case opSetLocal:
 			sp--
-			f.locals[s.arg%MaxVariables] = stack[sp&top]
-		case OpAddLocal:
+			f.locals[s.arg%maxVariables] = stack[sp&top]
+		case opAddLocal:
 			sp--
-			f.locals[s.arg%MaxVariables] += stack[sp&top]
-		case OpFetchAddLocal:
-			v := &f.locals[s.arg%MaxVariables]
+			f.locals[s.arg%maxVariables] += stack[sp&top]
+		case opFetchAddLocal:
+			v := &f.locals[s.arg%maxVariables]
 			*v, stack[(sp-1)&top] = *v+stack[(sp-1)&top], *v
-		case OpGetGlobal:
+		case opGetGlobal:
 			stack[sp&top] = r.globals.values[s.arg].Load()
 			sp++
-		case OpSetGlobal:
+		case opSetGlobal:
 			sp--
 			r.globals.values[s.arg].Store(stack[sp&top])
-		case OpAddGlobal:
+		case opAddGlobal:
 			sp--
 			r.globals.values[s.arg].Add(stack[sp&top])
-		case OpFetchAddGlobal:
+		case opFetchAddGlobal:
 			v := &stack[(sp-1)&top]
 			*v = r.globals.values[s.arg].Add(*v) - *v
-		case OpNeg:
+		case opNeg:
 			stack[(sp-1)&top] = -stack[(sp-1)&top]
-		case OpNot:
+		case opNot:
 			stack[(sp-1)&top] = ^stack[(sp-1)&top]
-		case OpIsZero:
+		case opIsZero:
 			stack[(sp-1)&top] = truth(stack[(sp-1)&top] == 0)
-		case OpDup:
+		case opDup:
 			stack[sp&top] = stack[(sp-1)&top]
 			sp++
-		case OpDrop:
+		case opDrop:
 			sp--
-		case OpSwap:
+		case opSwap:
 			a, b := &stack[(sp-2)&top], &stack[(sp-1)&top]
 			*a, *b = *b, *a
-		case OpOver:
+		case opOver:
 			stack[sp&top] = stack[(sp-2)&top]
 			sp++
-		case OpRot:
+		case opRot:
 			a, b, c := &stack[(sp-3)&top], &stack[(sp-2)&top], &stack[(sp-1)&top]
 			*a, *b, *c = *b, *c, *a
-		case OpJmp:
+		case opJmp:
 			pc = int(s.target)
-		case OpJz:
+		case opJz:
 			sp--
 			if stack[sp&top] == 0 {
 				pc = int(s.target)
 			}
-		case OpJnz:
+		case opJnz:
 			sp--
 			if stack[sp&top] != 0 {
 				pc = int(s.target)
 			}
-		case OpLoop:
-			n := &f.counters[s.slot%MaxLoops]
+		case opLoop:
+			n := &f.counters[s.slot%maxLoops]
 			if *n++; uint64(*n) < s.arg {
 				clear(f.counters[s.first:s.slot])
 				pc = int(s.target)
 			}
-		case OpExit:
+		case opExit:
 			r.end(Exited, pc-1, done)
 			r.result.Code = s.arg
 			return
 		case opEnd:
 			r.end(Exited, pc-1, done-1) // it is no instruction
 			return
-		case OpLog:
+		case opLog:
 			sp -= uint(s.arg)
 			if r.log != nil {
 				r.log.Values(r.program.code.Insts[pc-1].Name, stack[sp:sp+uint(s.arg)])
 			}
-		case OpLoad1, OpLoad2, OpLoad4, OpLoad8, OpLoad1S, OpLoad2S, OpLoad4S,
-			OpStore1, OpStore2, OpStore4, OpStore8, OpLogString:
+		case opLoad1, opLoad2, opLoad4, opLoad8, opLoad1S, opLoad2S, opLoad4S,
+			opStore1, opStore2, opStore4, opStore8, opLogString:
 			n := uint(ops[s.op].pops)
 			v, addr, err := r.access(s, pc-1, stack[(sp-n)&top], stack[(sp-1)&top])
 			switch {
 			case err == nil:
 				stack[(sp-n)&top] = v
 				sp += uint(ops[s.op].pushes) - n
-			case s.target == NoTarget:
+			case s.target == noTarget:
 				r.end(Faulted, pc-1, done)
 				r.result.Addr, r.result.Fault = addr, err
 				return
@@ -253,7 +253,7 @@ func (r *run) execute() {
 		default:
 			sp--
 			a, b := stack[(sp-1)&top], stack[sp&top]
-			if b == 0 && s.op >= OpDivU && s.op <= OpModS {
+			if b == 0 && s.op >= opDivU && s.op <= opModS {
 				r.end(DividedByZero, pc-1, done)
 				return
 			}
@@ -267,51 +267,51 @@ func (r *run) end(s Status, inst, steps int) {
 }
 
 // binary2 is what the operations of two values leave. b is no divisor of 0.
-func binary2(op Op, a, b uint64) uint64 {
+func binary2(op opcode, a, b uint64) uint64 {
 	switch op {
-	case OpAdd:
+	case opAdd:
 		return a + b
-	case OpSub:
+	case opSub:
 		return a - b
-	case OpMul:
+	case opMul:
 		return a * b
-	case OpDivU:
+	case opDivU:
 		return a / b
-	case OpDivS:
+	case opDivS:
 		return uint64(int64(a) / int64(b))
-	case OpModU:
+	case opModU:
 		return a % b
-	case OpModS:
+	case opModS:
 		return uint64(int64(a) % int64(b))
-	case OpAnd:
+	case opAnd:
 		return a & b
-	case OpOr:
+	case opOr:
 		return a | b
-	case OpXor:
+	case opXor:
 		return a ^ b
-	case OpShl:
+	case opShl:
 		return a << b
-	case OpShrU:
+	case opShrU:
 		return a >> b
-	case OpShrS:
+	case opShrS:
 		return uint64(int64(a) >> b)
-	case OpEq:
+	case opEq:
 		return truth(a == b)
-	case OpNe:
+	case opNe:
 		return truth(a != b)
-	case OpLtU:
+	case opLtU:
 		return truth(a < b)
-	case OpLeU:
+	case opLeU:
 		return truth(a <= b)
-	case OpGtU:
+	case opGtU:
 		return truth(a > b)
-	case OpGeU:
+	case opGeU:
 		return truth(a >= b)
-	case OpLtS:
+	case opLtS:
 		return truth(int64(a) < int64(b))
-	case OpLeS:
+	case opLeS:
 		return truth(int64(a) <= int64(b))
-	case OpGtS:
+	case opGtS:
 		return truth(int64(a) > int64(b))
 	}
 	return truth(int64(a) >= int64(b)) // OpGeS
@@ -328,9 +328,9 @@ func truth(b bool) uint64 {
 // failed is the address of a fault, which is addr but for strings.
 func (r *run) access(s *step, inst int, addr, value uint64) (v, failed uint64, err error) {
 	switch s.op {
-	case OpLoad1, OpLoad1S, OpLoad2, OpLoad2S, OpLoad4, OpLoad4S, OpLoad8:
+	case opLoad1, opLoad1S, opLoad2, opLoad2S, opLoad4, opLoad4S, opLoad8:
 		v, err = r.load(s.op, addr)
-	case OpLogString:
+	case opLogString:
 		return r.logString(s, inst, addr)
 	default:
 		err = r.store(s.op, addr, value)
@@ -339,11 +339,11 @@ func (r *run) access(s *step, inst int, addr, value uint64) (v, failed uint64, e
 }
 
 // load loads a number and extends it.
-func (r *run) load(op Op, addr uint64) (uint64, error) {
-	if op == OpLoad8 {
+func (r *run) load(op opcode, addr uint64) (uint64, error) {
+	if op == opLoad8 {
 		return r.memory.ReadWord(addr)
 	}
-	b := r.frame.buf[:1<<((op-OpLoad1)&3)]
+	b := r.frame.buf[:1<<((op-opLoad1)&3)]
 	if err := r.memory.Read(b, addr); err != nil {
 		return 0, err
 	}
@@ -355,18 +355,18 @@ func (r *run) load(op Op, addr uint64) (uint64, error) {
 			v |= uint64(b[i]) << (8 * i)
 		}
 	}
-	if op >= OpLoad1S {
+	if op >= opLoad1S {
 		unused := 64 - 8*len(b)
 		v = uint64(int64(v<<unused) >> unused)
 	}
 	return v, nil
 }
 
-func (r *run) store(op Op, addr, v uint64) error {
-	if op == OpStore8 {
+func (r *run) store(op opcode, addr, v uint64) error {
+	if op == opStore8 {
 		return r.memory.WriteWord(addr, v)
 	}
-	b := r.frame.buf[:1<<(op-OpStore1)]
+	b := r.frame.buf[:1<<(op-opStore1)]
 	for i := range b {
 		if r.program.big {
 			b[len(b)-1-i] = byte(v >> (8 * i))

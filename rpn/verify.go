@@ -8,16 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// Verify checks code and returns it as a program; see the package comment for
+// verify checks code and returns it as a program; see the package comment for
 // what is checked. Its errors are *Error.
-func Verify(code *Code, target *Target) (*Program, error) {
+func verify(code *source, target *Target) (*Program, error) {
 	v := verifier{code: code, target: target}
 	if err := v.declarations(); err != nil {
 		return nil, err
 	}
 	n := len(code.Insts)
-	if n > MaxInsts {
-		return nil, &Error{Inst: MaxInsts, What: fmt.Sprintf("%d instructions; a program has at most %d", n, MaxInsts)}
+	if n > maxInsts {
+		return nil, &Error{Inst: maxInsts, What: fmt.Sprintf("%d instructions; a program has at most %d", n, maxInsts)}
 	}
 	v.depths, v.weights = make([]int, n), make([]int, n)
 	for i := range v.depths {
@@ -40,7 +40,7 @@ func Verify(code *Code, target *Target) (*Program, error) {
 const unreached = -1
 
 type verifier struct {
-	code     *Code
+	code     *source
 	target   *Target
 	depths   []int // of the stack before each instruction
 	maxDepth int
@@ -67,8 +67,8 @@ func (v *verifier) declarations() error {
 		seen[name] = true
 		return ""
 	}
-	if len(v.code.Globals) > MaxVariables || len(v.code.Locals) > MaxVariables {
-		return &Error{Inst: -1, What: fmt.Sprintf("too many variables; there may be %d of each kind", MaxVariables)}
+	if len(v.code.Globals) > maxVariables || len(v.code.Locals) > maxVariables {
+		return &Error{Inst: -1, What: fmt.Sprintf("too many variables; there may be %d of each kind", maxVariables)}
 	}
 	for _, g := range v.code.Globals {
 		if what := check(g.Name); what != "" {
@@ -100,29 +100,29 @@ func (v *verifier) inst(i int) string {
 		return fmt.Sprintf("takes %s from the stack, which has %d", values(pops), depth)
 	}
 	depth += ops[in.Op].pushes - in.pops()
-	if v.maxDepth = max(v.maxDepth, depth); depth > MaxStack {
-		return fmt.Sprintf("the stack gets deeper than %d values", MaxStack)
+	if v.maxDepth = max(v.maxDepth, depth); depth > maxStack {
+		return fmt.Sprintf("the stack gets deeper than %d values", maxStack)
 	}
 	return v.flow(i, in, depth)
 }
 
 // flow passes the depth behind an instruction on to what comes next.
-func (v *verifier) flow(i int, in *Inst, depth int) string {
+func (v *verifier) flow(i int, in *instruction, depth int) string {
 	switch in.Op {
-	case OpExit:
+	case opExit:
 		return ""
-	case OpLoop:
+	case opLoop:
 		if what := v.loop(i, in, depth); what != "" {
 			return what
 		}
-	case OpJmp:
+	case opJmp:
 		return v.jump(i, in.Target, depth)
-	case OpJz, OpJnz:
+	case opJz, opJnz:
 		if what := v.jump(i, in.Target, depth); what != "" {
 			return what
 		}
 	default:
-		if ops[in.Op].memory && in.Target != NoTarget {
+		if ops[in.Op].memory && in.Target != noTarget {
 			v.maxDepth = max(v.maxDepth, 1)
 			if what := v.jump(i, in.Target, 1); what != "" {
 				return "on a fault " + what
@@ -158,15 +158,15 @@ func (v *verifier) reach(i, depth int) string {
 
 // loop checks a way back, and counts how much more often than without it the
 // instructions of the loop may be executed.
-func (v *verifier) loop(i int, in *Inst, depth int) string {
+func (v *verifier) loop(i int, in *instruction, depth int) string {
 	start := in.Target
 	switch {
 	case start < 0 || start > i:
 		return "the target is not further up; jmp, jz and jnz lead forward"
 	case v.depths[start] != depth:
 		return fmt.Sprintf("the stack has %s here, %d where the loop starts", values(depth), v.depths[start])
-	case len(v.loops) == MaxLoops:
-		return fmt.Sprintf("more than %d loops", MaxLoops)
+	case len(v.loops) == maxLoops:
+		return fmt.Sprintf("more than %d loops", maxLoops)
 	}
 	l := loop{start: start, end: i, first: len(v.loops)}
 	for n := len(v.open); n > 0; n-- {
@@ -188,18 +188,18 @@ func (v *verifier) loop(i int, in *Inst, depth int) string {
 // repeat multiplies the weights of a loop's instructions.
 func (v *verifier) repeat(l loop, times uint64) string {
 	for i := l.start; i <= l.end; i++ {
-		// Both factors are at most MaxSteps.
+		// Both factors are at most maxSteps.
 		more := v.weights[i] * (int(times) - 1)
 		v.weights[i] += more
-		if v.total += more; v.total > MaxSteps {
-			return fmt.Sprintf("the program could take more than %d steps; make this loop, or one around it, shorter", MaxSteps)
+		if v.total += more; v.total > maxSteps {
+			return fmt.Sprintf("the program could take more than %d steps; make this loop, or one around it, shorter", maxSteps)
 		}
 	}
 	return ""
 }
 
 // operand checks what an instruction refers to.
-func (v *verifier) operand(in *Inst) string {
+func (v *verifier) operand(in *instruction) string {
 	within := func(what string, n int) string {
 		if in.Arg >= uint64(n) {
 			return fmt.Sprintf("%s %d does not exist; there are %d", what, in.Arg, n)
@@ -221,11 +221,11 @@ func (v *verifier) operand(in *Inst) string {
 	case operandGlobal:
 		return within("global variable", len(v.code.Globals))
 	case operandLoop:
-		return between("rounds", 1, MaxSteps)
+		return between("rounds", 1, maxSteps)
 	case operandLog:
-		what = between("values", 0, MaxValues)
+		what = between("values", 0, maxValues)
 	case operandString:
-		what = between("bytes", 1, MaxString)
+		what = between("bytes", 1, maxString)
 	default:
 		return ""
 	}
@@ -278,7 +278,7 @@ func values(n int) string {
 func (v *verifier) program() *Program {
 	p := &Program{
 		target: *v.target, maxSteps: v.total, maxDepth: v.maxDepth, loops: len(v.loops),
-		code: Code{slices.Clone(v.code.Globals), slices.Clone(v.code.Locals), slices.Clone(v.code.Insts)},
+		code: source{slices.Clone(v.code.Globals), slices.Clone(v.code.Locals), slices.Clone(v.code.Insts)},
 		big:  v.target.Order == binary.ByteOrder(binary.BigEndian),
 	}
 	p.steps = make([]step, 0, len(v.code.Insts)+1)
@@ -287,7 +287,7 @@ func (v *verifier) program() *Program {
 		in := &p.code.Insts[i]
 		in.normalize()
 		s := step{op: in.Op, target: int32(in.Target), arg: in.Arg}
-		if in.Op == OpLoop {
+		if in.Op == opLoop {
 			s.slot, s.first = uint8(slot), uint8(v.loops[slot].first)
 			slot++
 		}
@@ -300,13 +300,13 @@ func (v *verifier) program() *Program {
 
 // normalize clears what the operation does not use, so that equal programs
 // have equal code.
-func (in *Inst) normalize() {
+func (in *instruction) normalize() {
 	o := ops[in.Op].operand
 	if o == operandNone || o == operandLabel {
 		in.Arg = 0
 	}
 	if !in.hasTarget() {
-		in.Target = NoTarget
+		in.Target = noTarget
 	}
 	if o != operandLog && o != operandString {
 		in.Name = ""

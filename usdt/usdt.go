@@ -172,7 +172,7 @@ func (a *Arg) Eval(r machine.Registers, m machine.Memory, bias uint64) (uint64, 
 	switch {
 	case a.Memory:
 		var err error
-		if v, err = Load(m, a.order, v, a.Size); err != nil {
+		if v, err = load(m, a.order, v, a.Size); err != nil {
 			return 0, err
 		}
 	case a.Float && a.Size == 4 && a.NumTerms > 0 && a.Terms[0].Wide:
@@ -196,8 +196,8 @@ func extend(v uint64, bits uint, signed bool) uint64 {
 	return v >> (64 - bits)
 }
 
-// Load returns a number of size bytes, 1, 2, 4 or 8, in memory.
-func Load(m machine.Memory, order binary.ByteOrder, addr uint64, size int) (uint64, error) {
+// load returns a number of size bytes, 1, 2, 4 or 8, in memory.
+func load(m machine.Memory, order binary.ByteOrder, addr uint64, size int) (uint64, error) {
 	if size == 8 {
 		return m.ReadWord(addr)
 	}

@@ -346,7 +346,7 @@ func number(value []byte) string {
 
 func (c *checker) differ(to uint64, moved []byte, what []string, t *tally) {
 	t.differences++
-	if len(t.examples) == MaxExamples {
+	if len(t.examples) == maxExamples {
 		return
 	}
 	t.examples = append(t.examples, Difference{

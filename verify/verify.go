@@ -91,8 +91,8 @@ type Report struct {
 	Examples        []Difference // the first of each differing instruction, at most MaxExamples
 }
 
-// MaxExamples bounds Report.Examples.
-const MaxExamples = 50
+// maxExamples bounds Report.Examples.
+const maxExamples = 50
 
 // DefaultStates is the number of random states per instruction.
 const DefaultStates = 20
@@ -284,7 +284,7 @@ func merge(tallies []tally) *Report {
 		r.Examples = append(r.Examples, t.examples...)
 	}
 	sort.Slice(r.Examples, func(i, j int) bool { return r.Examples[i].Inst.Addr < r.Examples[j].Inst.Addr })
-	r.Examples = r.Examples[:min(len(r.Examples), MaxExamples)]
+	r.Examples = r.Examples[:min(len(r.Examples), maxExamples)]
 	r.Verified, r.Skipped = counts(verified), counts(skipped)
 	return r
 }

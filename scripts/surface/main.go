@@ -17,7 +17,8 @@
 // Left out, unless -all is given, is what has to be exported though it is read
 // nowhere by name: methods by which a type fulfils an interface of the project or
 // of what it imports; methods of an interface that its own package calls; types in
-// the declaration of a name that is read; and the values of such a type. Fields of structs are listed with -fields.
+// the declaration of a name that is read; the values of such a type; and errors. Fields of
+// structs are listed with -fields.
 package main
 
 import (

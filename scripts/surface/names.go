@@ -148,6 +148,7 @@ func (set nameSet) read(pkgs []*packages.Package) {
 // require marks what has to be exported though it is read nowhere by name.
 func (set nameSet) require(pkgs []*packages.Package) {
 	set.requireMethods(interfaces(pkgs))
+	set.requireErrors()
 	for more := true; more; {
 		more = false
 		for _, n := range set {
@@ -164,6 +165,20 @@ func (set nameSet) require(pkgs []*packages.Package) {
 			if t := set.of(named.Obj()); t != nil && t.needed() {
 				n.required = true
 			}
+		}
+	}
+}
+
+// requireErrors marks errors: users ask for them with errors.Is and errors.As, also
+// those that nothing in the project asks for.
+func (set nameSet) requireErrors() {
+	isError := types.Universe.Lookup("error").Type().Underlying().(*types.Interface)
+	for _, n := range set {
+		switch o := n.object.(type) {
+		case *types.Var:
+			n.required = n.required || n.kind == "var" && types.Implements(o.Type(), isError)
+		case *types.TypeName:
+			n.required = n.required || types.Implements(types.NewPointer(o.Type()), isError)
 		}
 	}
 }
