@@ -3,9 +3,6 @@ package amd64
 import (
 	"bytes"
 	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,7 +12,6 @@ import (
 	"xol/decode"
 	"xol/internal/archtest"
 	"xol/internal/refdata"
-	"xol/internal/skip"
 )
 
 // wrongRows are the rows of the reference lists that are wrong.
@@ -638,21 +634,4 @@ func TestBranch66(t *testing.T) {
 
 func TestDecodeAllocs(t *testing.T) { archtest.CheckDecodeAllocs(t, ISA{}, benchText(t)) }
 
-func TestTablesAreGenerated(t *testing.T) {
-	skip.Long(t, "the go command runs")
-	made := filepath.Join(t.TempDir(), "tables")
-	if out, err := exec.Command("go", "run", "gen.go", made).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	want, err := os.ReadFile(made)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile("tables.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Error("tables.go is not what gen.go makes of instructions.txt")
-	}
-}
+func TestTablesAreGenerated(t *testing.T) { archtest.CheckGenerated(t, "gen.go") }

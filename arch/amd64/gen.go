@@ -1,15 +1,17 @@
 //go:build ignore
 
-// Gen makes tables.go of the forms in instructions.txt, or the file that its argument names.
+// Gen makes tables.go of the forms in instructions.txt.
 package main
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"go/format"
 	"log"
 	"math/bits"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -155,21 +157,22 @@ var (
 // A section is an opcode map. Its place is among the legacy maps or among the
 // vector maps.
 type section struct {
+	name string
 	*encoding
 	legacy bool
 	place  int
 }
 
 var sections = map[string]section{
-	"legacy 1b": {legacy, true, 0}, "legacy 0f": {legacy, true, 1},
-	"legacy 0f38": {legacy, true, 2}, "legacy 0f3a": {legacy, true, 3},
-	"vex 0f": {vex, false, 1}, "vex 0f38": {vex, false, 2}, "vex 0f3a": {vex, false, 3}, "vex 7": {vex, false, 4},
-	"evex 0f": {evex, false, 5}, "evex 0f38": {evex, false, 6}, "evex 0f3a": {evex, false, 7},
-	"evex 4": {evex, false, 8}, "evex 5": {evex, false, 9}, "evex 6": {evex, false, 10}, "evex 7": {evex, false, 11},
-	"xop 8": {xop, false, 12}, "xop 9": {xop, false, 13}, "xop a": {xop, false, 14},
-	"3dnow":     {threeNow, false, 15},
-	"norex2 1b": {legacy, false, 16}, "norex2 0f": {legacy, false, 17},
-	"lock 1b": {legacy, false, 18}, "lock 0f": {legacy, false, 19},
+	"legacy 1b": {"", legacy, true, 0}, "legacy 0f": {"", legacy, true, 1},
+	"legacy 0f38": {"", legacy, true, 2}, "legacy 0f3a": {"", legacy, true, 3},
+	"vex 0f": {"", vex, false, 1}, "vex 0f38": {"", vex, false, 2}, "vex 0f3a": {"", vex, false, 3}, "vex 7": {"", vex, false, 4},
+	"evex 0f": {"", evex, false, 5}, "evex 0f38": {"", evex, false, 6}, "evex 0f3a": {"", evex, false, 7},
+	"evex 4": {"", evex, false, 8}, "evex 5": {"", evex, false, 9}, "evex 6": {"", evex, false, 10}, "evex 7": {"", evex, false, 11},
+	"xop 8": {"", xop, false, 12}, "xop 9": {"", xop, false, 13}, "xop a": {"", xop, false, 14},
+	"3dnow":     {"", threeNow, false, 15},
+	"norex2 1b": {"", legacy, false, 16}, "norex2 0f": {"", legacy, false, 17},
+	"lock 1b": {"", legacy, false, 18}, "lock 0f": {"", legacy, false, 19},
 }
 
 const (
@@ -180,8 +183,15 @@ const (
 // A table holds the forms of each opcode by opcode map and mandatory prefix.
 type table struct {
 	ops    []op // but for the first, OpOther
+	names  map[opcode][]string
 	legacy [legacyMaps][4][256][]form
 	vector [vectorMaps][4][256][]form
+}
+
+// An opcode is one of a section.
+type opcode struct {
+	section string
+	opcode  int
 }
 
 // A form is one of a line's: sets and constraint, and its attributes.
@@ -395,11 +405,13 @@ func eachOf(list string, base int, f func(n int)) error {
 func read(text string) (*table, error) {
 	t := new(table)
 	var s section
+	t.names = map[opcode][]string{}
 	number, inOps := 0, false
 	for row := range strings.Lines(text) {
 		number++
 		if row[0] == '\t' {
-			continue // a name
+			t.name(s, strings.Fields(row))
+			continue
 		}
 		row, _, _ = strings.Cut(row, "#")
 		if inOps && row != "\n" && row[0] != '[' {
@@ -419,9 +431,11 @@ func read(text string) (*table, error) {
 			if inOps = name == "ops]"; inOps {
 				continue
 			}
-			if s, ok = sections[strings.TrimSuffix(name, "]")]; !ok {
+			name = strings.TrimSuffix(name, "]")
+			if s, ok = sections[name]; !ok {
 				return nil, fmt.Errorf("line %d: section %s", number, row)
 			}
+			s.name = name
 			continue
 		}
 		tokens := strings.Fields(row)
@@ -445,6 +459,74 @@ func read(text string) (*table, error) {
 	return t, nil
 }
 
+// name takes note of what the opcodes of a line with a name are called, for the
+// comments of the tables.
+func (t *table) name(s section, tokens []string) {
+	opcodes, shared := strings.CutPrefix(tokens[0], "+")
+	var list []int
+	if eachOf(strings.ReplaceAll(strings.Trim(opcodes, "{}"), "|", ","), 16, func(op int) { list = append(list, op) }) != nil {
+		return // gennames.go says so
+	}
+	i := slices.IndexFunc(tokens[1:], func(token string) bool { return !isCondition(token) })
+	if i < 0 {
+		return
+	}
+	n := 1
+	if shared {
+		n = 2 // in the same map of EVEX as well
+	}
+	for k, op := range list {
+		name := alternative(tokens[1+i], k, len(list))
+		for _, at := range []string{s.name, "e" + s.name}[:n] {
+			if o := (opcode{at, op}); !slices.Contains(t.names[o], name) {
+				t.names[o] = append(t.names[o], name)
+			}
+		}
+	}
+}
+
+// isCondition recognises what may stand before a mnemonic.
+func isCondition(token string) bool {
+	token = strings.Trim(token, "{}()")
+	if strings.Contains(token, "|") {
+		token, _, _ = strings.Cut(token, "|")
+	}
+	switch strings.TrimRight(token, "!") {
+	case "np", "66", "f3", "f2", "mem", "reg", "rip", "rex2", "vex", "evex", "new":
+		return true
+	}
+	last := token[len(token)-1]
+	return token[0] == '/' || strings.HasPrefix(token, "rm{") || last >= '0' && last <= '9' && slices.Contains([]string{"w", "l", "b", "nd", "nf", "rm", "o1", "o3", "o6", "a3"}, token[:len(token)-1])
+}
+
+// alternative returns a mnemonic for the k-th of n opcodes.
+func alternative(name string, k, n int) string {
+	name = strings.TrimRight(name, "~^_%@")
+	before, rest, ok := strings.Cut(name, "{")
+	list, after, closed := strings.Cut(rest, "}")
+	if !ok || !closed {
+		return name
+	}
+	items := strings.Split(list, "|")
+	if len(items) == n {
+		return before + items[k] + after
+	}
+	for i := range items {
+		items[i] = before + items[i] + after
+	}
+	return strings.Join(items, " ")
+}
+
+// comment returns what the opcode at a place is called.
+func (t *table) comment(legacy bool, place, op int) string {
+	for name, s := range sections {
+		if s.legacy == legacy && s.place == place {
+			return strings.TrimSpace(fmt.Sprintf("%s %02x %s", strings.TrimPrefix(name, "legacy "), op, strings.Join(t.names[opcode{name, op}], " ")))
+		}
+	}
+	return ""
+}
+
 // A pool holds the distinct lists of forms, groups and attributes of the
 // tables. A list of forms ends with 0; the first is empty: nothing fits.
 type pool struct {
@@ -452,6 +534,10 @@ type pool struct {
 	formsAt map[string]int
 	groups  [][groupSize]uint64
 	attrs   []uint64
+
+	label       string // of the opcode that is being added
+	formLabels  []string
+	groupLabels []string
 }
 
 // groupSize is the number of values of ModRM.mod and ModRM.reg.
@@ -476,8 +562,10 @@ func (p *pool) list(forms []form) int {
 	p.formsAt[key] = at
 	for _, f := range forms {
 		p.forms = append(p.forms, f.sets|uint64(index(&p.attrs, f.attr))<<attrAt)
+		p.formLabels = append(p.formLabels, p.label)
 	}
 	p.forms = append(p.forms, 0)
+	p.formLabels = append(p.formLabels, "")
 	return at
 }
 
@@ -503,7 +591,11 @@ func (p *pool) entry(forms []form) uint64 {
 	for i := range group {
 		group[i] = p.groupEntry(forms, i)
 	}
-	return uint64(index(&p.groups, group)*groupSize) | 1<<groupAt
+	at := index(&p.groups, group)
+	if at == len(p.groupLabels) {
+		p.groupLabels = append(p.groupLabels, p.label)
+	}
+	return uint64(at*groupSize) | 1<<groupAt
 }
 
 // groupEntry returns the word of an opcode with those bits 3-7 of ModRM.
@@ -550,7 +642,8 @@ func render(t *table) []byte {
 				continue
 			}
 			for op, forms := range t.legacy[m][pp] {
-				put(&out, op, 8, p.entry(forms))
+				p.label = t.comment(true, m, op)
+				fmt.Fprintf(&out, "%#x, // %s\n", p.entry(forms), p.label)
 			}
 		}
 	}
@@ -561,7 +654,9 @@ func render(t *table) []byte {
 	for m := range t.vector {
 		for pp := range t.vector[m] {
 			for op, forms := range t.vector[m][pp] {
-				put(&out, op, 16, p.list(forms))
+				if p.label = t.comment(false, m, op); len(forms) > 0 {
+					fmt.Fprintf(&out, "%#x: %#x, // %s\n", (m*4+pp)*256+op, p.list(forms), p.label)
+				}
 			}
 		}
 	}
@@ -570,7 +665,7 @@ func render(t *table) []byte {
 	out.WriteString("// groups are entries by bits 3-7 of ModRM.\n")
 	fmt.Fprintf(&out, "var groups = [%d]attr{\n", powerOf2(len(p.groups)*groupSize))
 	for i, group := range p.groups {
-		fmt.Fprintf(&out, "// %#x\n", i*groupSize)
+		fmt.Fprintf(&out, "// %#x: %s\n", i*groupSize, p.groupLabels[i])
 		for j, word := range group {
 			put(&out, j, 8, word)
 		}
@@ -603,7 +698,7 @@ func render(t *table) []byte {
 	out.WriteString("// forms are lists that end with 0.\n")
 	fmt.Fprintf(&out, "var forms = [%d]form{\n", len(p.forms))
 	for i, f := range p.forms {
-		put(&out, i, 6, f)
+		fmt.Fprintf(&out, "%#x, // %s\n", f, p.formLabels[i])
 	}
 	out.WriteString("}\n\n")
 
@@ -695,6 +790,8 @@ func put(out *bytes.Buffer, i, columns int, number any) {
 
 func main() {
 	log.SetFlags(0)
+	dir := flag.String("o", ".", "write to the `folder`")
+	flag.Parse()
 	text, err := os.ReadFile("instructions.txt")
 	if err != nil {
 		log.Fatal(err)
@@ -707,11 +804,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	name := "tables.go"
-	if len(os.Args) > 1 {
-		name = os.Args[1]
-	}
-	if err := os.WriteFile(name, source, 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(*dir, "tables.go"), source, 0o644); err != nil {
 		log.Fatal(err)
 	}
 }

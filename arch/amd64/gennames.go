@@ -13,6 +13,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,7 +99,7 @@ type generator struct {
 
 func main() {
 	log.SetFlags(0)
-	out := flag.String("o", "names_table.go", "write to `file`")
+	dir := flag.String("o", ".", "write to the `folder`")
 	flag.Parse()
 	input, err := os.Open("instructions.txt")
 	if err != nil {
@@ -114,7 +115,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := os.WriteFile(*out, text, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(*dir, "names_table.go"), text, 0o644); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -5,13 +5,12 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"xol/decode"
+	"xol/internal/archtest"
 	"xol/internal/refdata"
 	"xol/internal/skip"
 )
@@ -418,23 +417,7 @@ func TestTextOfGaps(t *testing.T) {
 }
 
 // TestNamesTable checks that the generated table is that of its input.
-func TestNamesTable(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "table.go")
-	if text, err := exec.Command("go", "run", "gennames.go", "-o", out).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	want, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile("names_table.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Error("names_table.go is not what gennames.go makes of instructions.txt")
-	}
-}
+func TestNamesTable(t *testing.T) { archtest.CheckGenerated(t, "gennames.go") }
 
 func FuzzText(f *testing.F) {
 	rows, err := refdata.Rows(filepath.Join("testdata", "text-vector.tsv.gz"))

@@ -361,3 +361,5 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+func TestTablesAreGenerated(t *testing.T) { archtest.CheckGenerated(t, "gen.go") }

@@ -8,11 +8,13 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"flag"
 	"fmt"
 	"go/format"
 	"log"
 	"math/bits"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,12 +22,14 @@ import (
 
 func main() {
 	log.SetFlags(0)
+	dir := flag.String("o", ".", "write to the `folder`")
+	flag.Parse()
 	t := &tables{lets: map[string]string{}, templates: map[string]int{}, formIDs: map[form]int{}, pieceIDs: map[string]int{}}
 	t.readLines("instructions.txt", t.instruction)
 	t.readLines("system.txt", t.system)
 	t.checkOverlaps()
-	write("tables.go", t.decoderSource())
-	write("names.go", t.textSource())
+	write(filepath.Join(*dir, "tables.go"), t.decoderSource())
+	write(filepath.Join(*dir, "names.go"), t.textSource())
 }
 
 func write(name string, src []byte) {

@@ -354,3 +354,5 @@ func BenchmarkDecode(b *testing.B) {
 		})
 	}
 }
+
+func TestTablesAreGenerated(t *testing.T) { archtest.CheckGenerated(t, "gen.go") }

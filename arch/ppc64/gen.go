@@ -5,11 +5,13 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"go/format"
 	"log"
 	"math/bits"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -17,6 +19,8 @@ import (
 
 func main() {
 	log.SetFlags(0)
+	dir := flag.String("o", ".", "write to the `folder`")
+	flag.Parse()
 	text, err := os.ReadFile("instructions.txt")
 	if err != nil {
 		log.Fatal(err)
@@ -36,7 +40,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := os.WriteFile("tables.go", src, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(*dir, "tables.go"), src, 0o644); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -534,15 +538,16 @@ func (t *tables) writeCodes(b *bytes.Buffer) {
 	fmt.Fprintf(b, "var codes = [%d]code{\n", powerOfTwo(len(t.formats)))
 	for _, f := range t.formats {
 		writeCode(b, f)
+		fmt.Fprintf(b, ", // %s\n", f.name)
 	}
 	fmt.Fprintln(b, "}\n\n// prefixes are the prefixes of those from firstPrefixed on.\nvar prefixes = [...]prefix{")
 	first := len(t.formats)
 	for i, f := range t.formats {
 		if f.prefixed() {
 			first = min(first, i)
-			fmt.Fprintf(b, "{%#x, %#x},\n", f.mask>>32, f.value>>32)
+			fmt.Fprintf(b, "{%#x, %#x}, // %s\n", f.mask>>32, f.value>>32, f.name)
 		} else if i > first {
-			log.Fatalf("%s stands behind a prefixed instruction", f.name)
+			log.Fatalf("%s stands after a prefixed instruction", f.name)
 		}
 	}
 	fmt.Fprintf(b, "}\n\nconst firstPrefixed = %d\n", first)
@@ -559,7 +564,7 @@ func writeCode(b *bytes.Buffer, f instr) {
 	if f.priv {
 		attr += " | privileged"
 	}
-	fmt.Fprintf(b, "{%#x, %#x, %s, %d, %d},", uint32(f.mask), uint32(f.value), attr, first, len(f.conds))
+	fmt.Fprintf(b, "{%#x, %#x, %s, %d, %d}", uint32(f.mask), uint32(f.value), attr, first, len(f.conds))
 }
 
 func (t *tables) writeFormats(b *bytes.Buffer) {
@@ -574,7 +579,7 @@ func (t *tables) writeFormats(b *bytes.Buffer) {
 	for _, f := range aliases {
 		fmt.Fprint(b, "{code")
 		writeCode(b, f)
-		fmt.Fprint(b, "format")
+		fmt.Fprint(b, ", format")
 		writeFormat(b, f)
 		fmt.Fprintln(b, ", 0, 0}},")
 	}

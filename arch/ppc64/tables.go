@@ -1195,99 +1195,1581 @@ var conds = [...]cond{
 
 // codes are the words or suffixes of the instructions; number 0 is none.
 var codes = [2048]code{
-	{0x0, 0x1, classOther, 0, 0}, {0xfc0007ff, 0x200, classHalt, 0, 0}, {0xfc000000, 0x8000000, classTrap, 0, 0}, {0xfc000000, 0xc000000, classTrap, 0, 0}, {0xfc0007ff, 0x10000000, classOther, 0, 0}, {0xfc00ffff, 0x10000001, classOther, 0, 0}, {0xfc0007ff, 0x10000002, classOther, 0, 0}, {0xfc0007ff, 0x10000004, classOther, 0, 0}, {0xfc0007ff, 0x10000005, classOther, 0, 0}, {0xfc0007ff, 0x10000006, classOther, 0, 0}, {0xfc0007ff, 0x10000406, classOther, 0, 0}, {0xfc0007ff, 0x10000007, classOther, 0, 0}, {0xfc0007ff, 0x10000407, classOther, 0, 0}, {0xfc0007ff, 0x10000008, classOther, 0, 0}, {0xfc0007ff, 0x1000000a, classOther, 0, 0}, {0xfc0007ff, 0x1000000b, classOther, 0, 0}, {0xfc0007ff, 0x1000000c, classOther, 0, 0}, {0xfc1f07ff, 0x1000000d, classOther, 0, 0}, {0xfc1f07ff, 0x1000040d, classOther, 0, 0}, {0xfc0007ff, 0x1000000e, classOther, 0, 0}, {0xfc0007ff, 0x1000000f, classOther, 0, 0}, {0xfc00003e, 0x10000014, classOther, 0, 0}, {0xfc00063f, 0x10000016, classOther, 0, 0}, {0xfc00003f, 0x10000017, classOther, 0, 0}, {0xfc00003f, 0x10000018, classOther, 0, 0}, {0xfc00003f, 0x10000019, classOther, 0, 0}, {0xfc00003f, 0x1000001a, classOther, 0, 0}, {0xfc00003f, 0x1000001b, classOther, 0, 0}, {0xfc00003f, 0x1000001c, classOther, 0, 0}, {0xfc00003f, 0x1000001d, classOther, 0, 0}, {0xfc00003f, 0x1000001e, classOther, 0, 0}, {0xfc00003f, 0x1000001f, classOther, 0, 0}, {0xfc00003f, 0x10000020, classOther, 0, 0}, {0xfc00003f, 0x10000021, classOther, 0, 0}, {0xfc00003f, 0x10000022, classOther, 0, 0}, {0xfc00003f, 0x10000023, classOther, 0, 0}, {0xfc00003f, 0x10000024, classOther, 0, 0}, {0xfc00003f, 0x10000025, classOther, 0, 0}, {0xfc00003f, 0x10000026, classOther, 0, 0}, {0xfc00003f, 0x10000027, classOther, 0, 0}, {0xfc00003f, 0x10000028, classOther, 0, 0}, {0xfc00003f, 0x10000029, classOther, 0, 0}, {0xfc00003f, 0x1000002a, classOther, 0, 0}, {0xfc00003f, 0x1000002b, classOther, 0, 0}, {0xfc00043f, 0x1000002c, classOther, 0, 0}, {0xfc00003f, 0x1000002d, classOther, 0, 0}, {0xfc00003f, 0x1000002e, classOther, 0, 0}, {0xfc00003f, 0x1000002f, classOther, 0, 0}, {0xfc00003f, 0x10000030, classOther, 0, 0}, {0xfc00003f, 0x10000031, classOther, 0, 0}, {0xfc00003f, 0x10000033, classOther, 0, 0}, {0xfc00003f, 0x1000003b, classOther, 0, 0}, {0xfc00003f, 0x1000003c, classOther, 0, 0}, {0xfc00003f, 0x1000003d, classOther, 0, 0}, {0xfc00003f, 0x1000003e, classOther, 0, 0}, {0xfc00003f, 0x1000003f, classOther, 0, 0}, {0xfc0007ff, 0x10000040, classOther, 0, 0}, {0xfc0007ff, 0x10000041, classOther, 0, 0}, {0xfc0007ff, 0x10000042, classOther, 0, 0}, {0xfc0007ff, 0x10000044, classOther, 0, 0}, {0xfc0007ff, 0x10000045, classOther, 0, 0}, {0xfc0007ff, 0x10000046, classOther, 0, 0}, {0xfc0007ff, 0x10000446, classOther, 0, 0}, {0xfc0007ff, 0x10000047, classOther, 0, 0}, {0xfc0007ff, 0x10000447, classOther, 0, 0}, {0xfc0007ff, 0x10000048, classOther, 0, 0}, {0xfc0007ff, 0x1000004a, classOther, 0, 0}, {0xfc0007ff, 0x1000004c, classOther, 0, 0}, {0xfc0007ff, 0x1000004e, classOther, 0, 0}, {0xfc0007ff, 0x1000004f, classOther, 0, 0}, {0xfc0007ff, 0x10000080, classOther, 0, 0}, {0xfc0007ff, 0x10000082, classOther, 0, 0}, {0xfc0007ff, 0x10000084, classOther, 0, 0}, {0xfc0007ff, 0x10000085, classOther, 0, 0}, {0xfc0007ff, 0x10000086, classOther, 0, 0}, {0xfc0007ff, 0x10000486, classOther, 0, 0}, {0xfc0007ff, 0x10000087, classOther, 0, 0}, {0xfc0007ff, 0x10000487, classOther, 0, 0}, {0xfc0007ff, 0x10000088, classOther, 0, 0}, {0xfc0007ff, 0x10000089, classOther, 0, 0}, {0xfc0007ff, 0x1000008b, classOther, 0, 0}, {0xfc0007ff, 0x1000008c, classOther, 0, 0}, {0xfc0007ff, 0x1000008e, classOther, 0, 0}, {0xfc0007ff, 0x1000008f, classOther, 0, 0}, {0xfc0007ff, 0x100000c0, classOther, 0, 0}, {0xfc0007ff, 0x100000c2, classOther, 0, 0}, {0xfc0007ff, 0x100000c4, classOther, 0, 0}, {0xfc0007ff, 0x100000c5, classOther, 0, 0}, {0xfc0007ff, 0x100000c6, classOther, 0, 0}, {0xfc0007ff, 0x100004c6, classOther, 0, 0}, {0xfc0007ff, 0x100000c7, classOther, 0, 0}, {0xfc0007ff, 0x100004c7, classOther, 0, 0}, {0xfc0007ff, 0x100000c8, classOther, 0, 0}, {0xfc0007ff, 0x100000cb, classOther, 0, 0}, {0xfc0007ff, 0x100000ce, classOther, 0, 0}, {0xfc1007ff, 0x100000cf, classOther, 0, 0}, {0xfc0007ff, 0x10000100, classOther, 0, 0}, {0xfc6007ff, 0x10000101, classOther, 0, 0}, {0xfc0007ff, 0x10000102, classOther, 0, 0}, {0xfc0007ff, 0x10000104, classOther, 0, 0}, {0xfc0007ff, 0x10000105, classOther, 0, 0}, {0xfc0007ff, 0x10000107, classOther, 0, 0}, {0xfc0007ff, 0x10000507, classOther, 0, 0}, {0xfc0007ff, 0x10000108, classOther, 0, 0}, {0xfc1f07ff, 0x1000010a, classOther, 0, 0}, {0xfc0007ff, 0x1000010b, classOther, 0, 0}, {0xfc0007ff, 0x1000010c, classOther, 0, 0}, {0xfc0007ff, 0x1000010e, classOther, 0, 0}, {0xfc0007ff, 0x1000010f, classOther, 0, 0}, {0xfc0007ff, 0x10000140, classOther, 0, 0}, {0xfc6007ff, 0x10000141, classOther, 0, 0}, {0xfc0007ff, 0x10000142, classOther, 0, 0}, {0xfc0007ff, 0x10000144, classOther, 0, 0}, {0xfc0007ff, 0x10000145, classOther, 0, 0}, {0xfc0007ff, 0x10000147, classOther, 0, 0}, {0xfc0007ff, 0x10000547, classOther, 0, 0}, {0xfc0007ff, 0x10000148, classOther, 0, 0}, {0xfc1f07ff, 0x1000014a, classOther, 0, 0}, {0xfc0007ff, 0x1000014c, classOther, 0, 0}, {0xfc0007ff, 0x1000014e, classOther, 0, 0}, {0xfc0007ff, 0x1000014f, classOther, 0, 0}, {0xfc0007ff, 0x10000180, classOther, 0, 0}, {0xfc0007ff, 0x10000182, classOther, 0, 0}, {0xfc0007ff, 0x10000184, classOther, 0, 0}, {0xfc0007ff, 0x10000185, classOther, 0, 0}, {0xfc0007ff, 0x10000187, classOther, 0, 0}, {0xfc0007ff, 0x10000587, classOther, 0, 0}, {0xfc0007ff, 0x10000188, classOther, 0, 0}, {0xfc1f07ff, 0x1000018a, classOther, 0, 0}, {0xfc0007ff, 0x1000018b, classOther, 0, 0}, {0xfc0007ff, 0x1000018c, classOther, 0, 0}, {0xfc0007ff, 0x1000018d, classOther, 0, 0}, {0xfc0007ff, 0x1000018e, classOther, 0, 0}, {0xfc0007ff, 0x1000018f, classOther, 0, 0}, {0xfc0007ff, 0x100001c2, classOther, 0, 0}, {0xfc0007ff, 0x100001c4, classOther, 0, 0}, {0xfc0007ff, 0x100001c5, classOther, 0, 0}, {0xfc0007ff, 0x100001c6, classOther, 0, 0}, {0xfc0007ff, 0x100005c6, classOther, 0, 0}, {0xfc0007ff, 0x100001c7, classOther, 0, 0}, {0xfc0007ff, 0x100005c7, classOther, 0, 0}, {0xfc0007ff, 0x100001c8, classOther, 0, 0}, {0xfc0007ff, 0x100001c9, classOther, 0, 0}, {0xfc1f07ff, 0x100001ca, classOther, 0, 0}, {0xfc0007ff, 0x100001cb, classOther, 0, 0}, {0xfc0007ff, 0x100001cd, classOther, 0, 0}, {0xfc0007ff, 0x100001ce, classOther, 0, 0}, {0xfc1007ff, 0x100001cf, classOther, 0, 0}, {0xfc0007ff, 0x10000200, classOther, 0, 0}, {0xfc00ffff, 0x10000201, classOther, 0, 0}, {0xfc0007ff, 0x10000202, classOther, 0, 0}, {0xfc0007ff, 0x10000204, classOther, 0, 0}, {0xfc0007ff, 0x10000205, classOther, 0, 0}, {0xfc0007ff, 0x10000206, classOther, 0, 0}, {0xfc0007ff, 0x10000606, classOther, 0, 0}, {0xfc0007ff, 0x10000208, classOther, 0, 0}, {0xfc1f07ff, 0x1000020a, classOther, 0, 0}, {0xfc0007ff, 0x1000020b, classOther, 0, 0}, {0xfc1007ff, 0x1000020c, classOther, 0, 0}, {0xfc1007ff, 0x1000020d, classOther, 0, 0}, {0xfc1f07ff, 0x1000020e, classOther, 0, 0}, {0xfc0007ff, 0x1000020f, classOther, 0, 0}, {0xfc00063f, 0x10000216, classOther, 0, 0}, {0xfc0007ff, 0x10000240, classOther, 0, 0}, {0xfc0007ff, 0x10000241, classOther, 0, 0}, {0xfc0007ff, 0x10000242, classOther, 0, 0}, {0xfc0007ff, 0x10000244, classOther, 0, 0}, {0xfc0007ff, 0x10000246, classOther, 0, 0}, {0xfc0007ff, 0x10000646, classOther, 0, 0}, {0xfc0007ff, 0x10000248, classOther, 0, 0}, {0xfc1f07ff, 0x1000024a, classOther, 0, 0}, {0xfc1807ff, 0x1000024c, classOther, 0, 0}, {0xfc1007ff, 0x1000024d, classOther, 0, 0}, {0xfc1f07ff, 0x1000024e, classOther, 0, 0}, {0xfc0007ff, 0x1000024f, classOther, 0, 0}, {0xfc0007ff, 0x10000280, classOther, 0, 0}, {0xfc0007ff, 0x10000282, classOther, 0, 0}, {0xfc0007ff, 0x10000284, classOther, 0, 0}, {0xfc0007ff, 0x10000286, classOther, 0, 0}, {0xfc0007ff, 0x10000686, classOther, 0, 0}, {0xfc0007ff, 0x10000287, classOther, 0, 0}, {0xfc0007ff, 0x10000687, classOther, 0, 0}, {0xfc0007ff, 0x10000288, classOther, 0, 0}, {0xfc0007ff, 0x10000289, classOther, 0, 0}, {0xfc1f07ff, 0x1000028a, classOther, 0, 0}, {0xfc0007ff, 0x1000028b, classOther, 0, 0}, {0xfc1c07ff, 0x1000028c, classOther, 0, 0}, {0xfc1007ff, 0x1000028d, classOther, 0, 0}, {0xfc1f07ff, 0x1000028e, classOther, 0, 0}, {0xfc0007ff, 0x1000028f, classOther, 0, 0}, {0xfc0007ff, 0x100002c2, classOther, 0, 0}, {0xfc0007ff, 0x100002c4, classOther, 0, 0}, {0xfc0007ff, 0x100002c6, classOther, 0, 0}, {0xfc0007ff, 0x100006c6, classOther, 0, 0}, {0xfc0007ff, 0x100002c7, classOther, 0, 0}, {0xfc0007ff, 0x100006c7, classOther, 0, 0}, {0xfc0007ff, 0x100002c8, classOther, 0, 0}, {0xfc0007ff, 0x100002c9, classOther, 0, 0}, {0xfc1f07ff, 0x100002ca, classOther, 0, 0}, {0xfc0007ff, 0x100002cb, classOther, 0, 0}, {0xfc1007ff, 0x100002cd, classOther, 0, 0}, {0xfc1f07ff, 0x100002ce, classOther, 0, 0}, {0xfc0007ff, 0x100002cf, classOther, 0, 0}, {0xfc0007ff, 0x10000300, classOther, 0, 0}, {0xfc0007ff, 0x10000302, classOther, 0, 0}, {0xfc0007ff, 0x10000304, classOther, 0, 0}, {0xfc0007ff, 0x10000305, classOther, 0, 0}, {0xfc0007ff, 0x10000306, classOther, 0, 0}, {0xfc0007ff, 0x10000706, classOther, 0, 0}, {0xfc0007ff, 0x10000308, classOther, 0, 0}, {0xfc0007ff, 0x1000030a, classOther, 0, 0}, {0xfc0007ff, 0x1000030b, classOther, 0, 0}, {0xfc00ffff, 0x1000030c, classOther, 0, 0}, {0xfc1007ff, 0x1000030d, classOther, 0, 0}, {0xfc0007ff, 0x1000030e, classOther, 0, 0}, {0xfc0007ff, 0x1000030f, classOther, 0, 0}, {0xfc0007ff, 0x10000340, classOther, 0, 0}, {0xfc0007ff, 0x10000341, classOther, 0, 0}, {0xfc0007ff, 0x10000342, classOther, 0, 0}, {0xfc0007ff, 0x10000344, classOther, 0, 0}, {0xfc0007ff, 0x10000346, classOther, 0, 0}, {0xfc0007ff, 0x10000746, classOther, 0, 0}, {0xfc0007ff, 0x10000348, classOther, 0, 0}, {0xfc0007ff, 0x1000034a, classOther, 0, 0}, {0xfc00ffff, 0x1000034c, classOther, 0, 0}, {0xfc1007ff, 0x1000034d, classOther, 0, 0}, {0xfc1f07ff, 0x1000034e, classOther, 0, 0}, {0xfc0007ff, 0x1000034f, classOther, 0, 0}, {0xfc0007ff, 0x10000380, classOther, 0, 0}, {0xfc0007ff, 0x10000382, classOther, 0, 0}, {0xfc0007ff, 0x10000384, classOther, 0, 0}, {0xfc0007ff, 0x10000386, classOther, 0, 0}, {0xfc0007ff, 0x10000786, classOther, 0, 0}, {0xfc0007ff, 0x10000387, classOther, 0, 0}, {0xfc0007ff, 0x10000787, classOther, 0, 0}, {0xfc0007ff, 0x10000388, classOther, 0, 0}, {0xfc0007ff, 0x10000389, classOther, 0, 0}, {0xfc0007ff, 0x1000038a, classOther, 0, 0}, {0xfc0007ff, 0x1000038b, classOther, 0, 0}, {0xfc00ffff, 0x1000038c, classOther, 0, 0}, {0xfc1007ff, 0x1000038d, classOther, 0, 0}, {0xfc0007ff, 0x1000038f, classOther, 0, 0}, {0xfc0007ff, 0x100003c2, classOther, 0, 0}, {0xfc0007ff, 0x100003c4, classOther, 0, 0}, {0xfc0007ff, 0x100003c6, classOther, 0, 0}, {0xfc0007ff, 0x100007c6, classOther, 0, 0}, {0xfc0007ff, 0x100003c7, classOther, 0, 0}, {0xfc0007ff, 0x100007c7, classOther, 0, 0}, {0xfc0007ff, 0x100003c8, classOther, 0, 0}, {0xfc0007ff, 0x100003c9, classOther, 0, 0}, {0xfc0007ff, 0x100003ca, classOther, 0, 0}, {0xfc0007ff, 0x100003cb, classOther, 0, 0}, {0xfc1007ff, 0x100003cd, classOther, 0, 0}, {0xfc1f07ff, 0x100003ce, classOther, 0, 0}, {0xfc0007ff, 0x100003cf, classOther, 0, 0}, {0xfc0007ff, 0x10000400, classOther, 0, 0}, {0xfc0005ff, 0x10000401, classOther, 0, 0}, {0xfc0007ff, 0x10000402, classOther, 0, 0}, {0xfc0007ff, 0x10000403, classOther, 0, 0}, {0xfc0007ff, 0x10000404, classOther, 0, 0}, {0xfc0007ff, 0x10000408, classOther, 0, 0}, {0xfc0007ff, 0x1000040a, classOther, 0, 0}, {0xfc0007ff, 0x1000040c, classOther, 0, 0}, {0xfc0007ff, 0x10000440, classOther, 0, 0}, {0xfc0005ff, 0x10000441, classOther, 0, 0}, {0xfc0007ff, 0x10000442, classOther, 0, 0}, {0xfc0007ff, 0x10000443, classOther, 0, 0}, {0xfc0007ff, 0x10000444, classOther, 0, 0}, {0xfc0007ff, 0x10000448, classOther, 0, 0}, {0xfc0007ff, 0x1000044a, classOther, 0, 0}, {0xfc0007ff, 0x1000044c, classOther, 0, 0}, {0xfc0007ff, 0x1000044e, classOther, 0, 0}, {0xfc0007ff, 0x10000480, classOther, 0, 0}, {0xfc0007ff, 0x10000481, classOther, 0, 0}, {0xfc0007ff, 0x10000482, classOther, 0, 0}, {0xfc0007ff, 0x10000483, classOther, 0, 0}, {0xfc0007ff, 0x10000484, classOther, 0, 0}, {0xfc0007ff, 0x10000488, classOther, 0, 0}, {0xfc0007ff, 0x100004c0, classOther, 0, 0}, {0xfc0005ff, 0x100004c1, classOther, 0, 0}, {0xfc0007ff, 0x100004c4, classOther, 0, 0}, {0xfc0007ff, 0x100004c8, classOther, 0, 0}, {0xfc0007ff, 0x100004cc, classOther, 0, 0}, {0xfc0007ff, 0x100004ce, classOther, 0, 0}, {0xfc0007ff, 0x10000500, classOther, 0, 0}, {0xfc0005ff, 0x10000501, classOther, 0, 0}, {0xfc0007ff, 0x10000502, classOther, 0, 0}, {0xfc0007ff, 0x10000504, classOther, 0, 0}, {0xfc0007ff, 0x10000508, classOther, 0, 0}, {0xfc0007ff, 0x10000509, classOther, 0, 0}, {0xfc1f07ff, 0x1000050c, classOther, 0, 0}, {0xfc0007ff, 0x10000540, classOther, 0, 0}, {0xfc0007ff, 0x10000541, classOther, 0, 0}, {0xfc0007ff, 0x10000542, classOther, 0, 0}, {0xfc0007ff, 0x10000544, classOther, 0, 0}, {0xfc0007ff, 0x10000548, classOther, 0, 0}, {0xfc0007ff, 0x10000549, classOther, 0, 0}, {0xfc0007ff, 0x1000054c, classOther, 0, 0}, {0xfc0007ff, 0x1000054d, classOther, 0, 0}, {0xfc0007ff, 0x1000054e, classOther, 0, 0}, {0xfc0007ff, 0x10000580, classOther, 0, 0}, {0xfc1f07ff, 0x10000581, classOther, 0, 0}, {0xfc0007ff, 0x10000582, classOther, 0, 0}, {0xfc0007ff, 0x10000584, classOther, 0, 0}, {0xfc0007ff, 0x1000058d, classOther, 0, 0}, {0xfc0005ff, 0x100005c1, classOther, 0, 0}, {0xfc0007ff, 0x100005c4, classOther, 0, 0}, {0xfc00ffff, 0x100005c8, classOther, 0, 0}, {0xfc0007ff, 0x100005cc, classOther, 0, 0}, {0xfc0007ff, 0x100005cd, classOther, 0, 0}, {0xfc0007ff, 0x100005ce, classOther, 0, 0}, {0xfc0007ff, 0x10000600, classOther, 0, 0}, {0xfc1f07ff, 0x10000602, classOther, 0, 0}, {0xfc1fffff, 0x10000604, classOther, 0, 0}, {0xfc0007ff, 0x10000608, classOther, 0, 0}, {0xfc0007ff, 0x1000060b, classOther, 0, 0}, {0xfc0007ff, 0x1000060d, classOther, 0, 0}, {0xfc0007ff, 0x10000640, classOther, 0, 0}, {0xfc1f07ff, 0x10000642, classOther, 0, 0}, {0xffff07ff, 0x10000644, classOther, 0, 0}, {0xfc0007ff, 0x10000648, classOther, 0, 0}, {0xfc0007ff, 0x1000064d, classOther, 0, 0}, {0xfc1f07ff, 0x1000064e, classOther, 0, 0}, {0xfc0007ff, 0x10000680, classOther, 0, 0}, {0xfc0007ff, 0x10000682, classOther, 0, 0}, {0xfc0007ff, 0x10000684, classOther, 0, 0}, {0xfc0007ff, 0x10000688, classOther, 0, 0}, {0xfc0007ff, 0x1000068b, classOther, 0, 0}, {0xfc0007ff, 0x1000068c, classOther, 0, 0}, {0xfc0007ff, 0x1000068d, classOther, 0, 0}, {0xfc0007ff, 0x100006c2, classOther, 0, 0}, {0xfc0007ff, 0x100006c4, classOther, 0, 0}, {0xfc0007ff, 0x100006cb, classOther, 0, 0}, {0xfc1f07ff, 0x100006ce, classOther, 0, 0}, {0xfc0007ff, 0x10000700, classOther, 0, 0}, {0xfc1f07ff, 0x10000702, classOther, 0, 0}, {0xfc1f07ff, 0x10000703, classOther, 0, 0}, {0xfc0007ff, 0x10000704, classOther, 0, 0}, {0xfc0007ff, 0x10000708, classOther, 0, 0}, {0xfc0007ff, 0x1000070b, classOther, 0, 0}, {0xfc0007ff, 0x1000070d, classOther, 0, 0}, {0xfc0007ff, 0x10000740, classOther, 0, 0}, {0xfc1f07ff, 0x10000742, classOther, 0, 0}, {0xfc1f07ff, 0x10000743, classOther, 0, 0}, {0xfc0007ff, 0x10000744, classOther, 0, 0}, {0xfc0007ff, 0x1000074d, classOther, 0, 0}, {0xfc0007ff, 0x10000780, classOther, 0, 0}, {0xfc1f07ff, 0x10000782, classOther, 0, 0}, {0xfc1f07ff, 0x10000783, classOther, 0, 0}, {0xfc0007ff, 0x10000784, classOther, 0, 0}, {0xfc0007ff, 0x10000788, classOther, 0, 0}, {0xfc0007ff, 0x1000078b, classOther, 0, 0}, {0xfc0007ff, 0x1000078c, classOther, 0, 0}, {0xfc0007ff, 0x1000078d, classOther, 0, 0}, {0xfc1f07ff, 0x100007c2, classOther, 0, 0}, {0xfc1f07ff, 0x100007c3, classOther, 0, 0}, {0xfc0007ff, 0x100007c4, classOther, 0, 0}, {0xfc0007ff, 0x100007cb, classOther, 0, 0}, {0xfc1f07ff, 0x1001000d, classOther, 0, 0}, {0xfc1f07ff, 0x1001040d, classOther, 0, 0}, {0xfc1f07ff, 0x10010602, classOther, 0, 0}, {0xfc1f07ff, 0x10010642, classOther, 0, 0}, {0xfc1f07ff, 0x1002000d, classOther, 0, 0}, {0xfc1f07ff, 0x1002040d, classOther, 0, 0}, {0xfc1f05ff, 0x10020581, classOther, 0, 0}, {0xfc1f07ff, 0x10020642, classOther, 0, 0}, {0xfc1f07ff, 0x1003000d, classOther, 0, 0}, {0xfc1f07ff, 0x1003040d, classOther, 0, 0}, {0xfc1f07ff, 0x10030642, classOther, 0, 0}, {0xfc1f05ff, 0x10040581, classOther, 0, 0}, {0xfc1f07ff, 0x10040642, classOther, 0, 0}, {0xfc1f07ff, 0x10050581, classOther, 0, 0}, {0xfc1f05ff, 0x10060581, classOther, 0, 0}, {0xfc1f07ff, 0x10060602, classOther, 0, 0}, {0xfc1f05ff, 0x10070581, classOther, 0, 0}, {0xfc1f07ff, 0x10070602, classOther, 0, 0}, {0xfc1f07ff, 0x10080602, classOther, 0, 0}, {0xfc1f07ff, 0x10080642, classOther, 0, 0}, {0xfc1f07ff, 0x10090602, classOther, 0, 0}, {0xfc1f07ff, 0x10090642, classOther, 0, 0}, {0xfc1f07ff, 0x100a0602, classOther, 0, 0}, {0xfc1f07ff, 0x100a0642, classOther, 0, 0}, {0xfc1f07ff, 0x100b0642, classOther, 0, 0}, {0xfc1f07ff, 0x100c0642, classOther, 0, 0}, {0xfc1f07ff, 0x10100602, classOther, 0, 0}, {0xfc1f07ff, 0x10100642, classOther, 0, 0}, {0xfc1f07ff, 0x10110602, classOther, 0, 0}, {0xfc1f07ff, 0x10110642, classOther, 0, 0}, {0xfc1f07ff, 0x10120642, classOther, 0, 0}, {0xfc1f07ff, 0x10130642, classOther, 0, 0}, {0xfc1f07ff, 0x10140642, classOther, 0, 0}, {0xfc1f07ff, 0x10180602, classOther, 0, 0}, {0xfc1e07ff, 0x10180642, classOther, 0, 0}, {0xfc1f07ff, 0x10190602, classOther, 0, 0}, {0xfc1f07ff, 0x101a0602, classOther, 0, 0}, {0xfc1e07ff, 0x101a0642, classOther, 0, 0}, {0xfc1f07ff, 0x101b0602, classOther, 0, 0}, {0xfc1f07ff, 0x101c0602, classOther, 0, 0}, {0xfc1e07ff, 0x101c0642, classOther, 0, 0}, {0xfc1f07ff, 0x101d0602, classOther, 0, 0}, {0xfc1f07ff, 0x101e0602, classOther, 0, 0}, {0xfc1e07ff, 0x101e0642, classOther, 0, 0}, {0xfc1f05ff, 0x101f0581, classOther, 0, 0}, {0xfc1f07ff, 0x101f0602, classOther, 0, 0}, {0xfc00000f, 0x18000000, classOther, 0, 0}, {0xfc00000f, 0x18000001, classOther, 0, 0}, {0xfc000000, 0x1c000000, classOther, 0, 0}, {0xfc000000, 0x20000000, classOther, 0, 0}, {0xfc200000, 0x28000000, classOther, 0, 0}, {0xfc200000, 0x28200000, classOther, 0, 0}, {0xfc200000, 0x2c000000, classOther, 0, 0}, {0xfc200000, 0x2c200000, classOther, 0, 0}, {0xfc000000, 0x30000000, classOther, 0, 0}, {0xfc000000, 0x34000000, classOther, 0, 0}, {0xfc000000, 0x38000000, classOther, 0, 0}, {0xfc000000, 0x3c000000, classOther, 0, 0}, {0xfc000003, 0x40000000, classBC, 0, 0}, {0xfc000003, 0x40000001, classBCL, 0, 0}, {0xfc000003, 0x40000002, classBCA, 0, 0}, {0xfc000003, 0x40000003, classBCLA, 0, 0}, {0xffff0003, 0x44000001, classSyscall, 0, 0}, {0xffff0003, 0x44000002, classSyscall, 0, 0}, {0xfc000003, 0x48000000, classB, 0, 0}, {0xfc000003, 0x48000001, classBL, 0, 0}, {0xfc000003, 0x48000002, classBA, 0, 0}, {0xfc000003, 0x48000003, classBLA, 0, 0}, {0xfc63ffff, 0x4c000000, classOther, 0, 0}, {0xfc00003e, 0x4c000004, classAddPCIS, 0, 0}, {0xfc00e7ff, 0x4c000020, classBCLR, 0, 0}, {0xfc00e7ff, 0x4c000021, classBCLRL, 0, 0}, {0xffffffff, 0x4c000024, classReturn | privileged, 0, 0}, {0xfc0007ff, 0x4c000042, classOther, 0, 0}, {0xffffffff, 0x4c000064, classReturn | privileged, 0, 0}, {0xffffffff, 0x4c0000a4, classReturn | privileged, 0, 0}, {0xfc0007ff, 0x4c000102, classOther, 0, 0}, {0xfffff7ff, 0x4c000124, classReturn, 0, 0}, {0xffffffff, 0x4c00012c, classOther, 0, 0}, {0xfc0007ff, 0x4c000182, classOther, 0, 0}, {0xfc0007ff, 0x4c0001c2, classOther, 0, 0}, {0xfc0007ff, 0x4c000202, classOther, 0, 0}, {0xffffffff, 0x4c000224, classReturn | privileged, 0, 0}, {0xfc0007ff, 0x4c000242, classOther, 0, 0}, {0xffffffff, 0x4c000264, classReturn | privileged, 0, 0}, {0xffffffff, 0x4c0002e4, classHalt | privileged, 0, 0}, {0xffffffff, 0x4c000324, classHalt | privileged, 0, 0}, {0xfc0007ff, 0x4c000342, classOther, 0, 0}, {0xffffffff, 0x4c000364, classHalt | privileged, 0, 0}, {0xfc0007ff, 0x4c000382, classOther, 0, 0}, {0xffffffff, 0x4c0003a4, classHalt | privileged, 0, 0}, {0xffffffff, 0x4c0003e4, classHalt | privileged, 0, 0}, {0xfc00e7ff, 0x4c000420, classBCCTR, 0, 0}, {0xfc00e7ff, 0x4c000421, classBCCTRL, 0, 0}, {0xfc00e7ff, 0x4c000460, classBCTAR, 0, 0}, {0xfc00e7ff, 0x4c000461, classBCTARL, 0, 0}, {0xfc000001, 0x50000000, classOther, 0, 0}, {0xfc000001, 0x50000001, classOther, 0, 0}, {0xfc000001, 0x54000000, classOther, 0, 0}, {0xfc000001, 0x54000001, classOther, 0, 0}, {0xfc000001, 0x5c000000, classOther, 0, 0}, {0xfc000001, 0x5c000001, classOther, 0, 0}, {0xfc000000, 0x60000000, classOther, 0, 0}, {0xfc000000, 0x64000000, classOther, 0, 0}, {0xfc000000, 0x68000000, classOther, 0, 0}, {0xfc000000, 0x6c000000, classOther, 0, 0}, {0xfc000000, 0x70000000, classOther, 0, 0}, {0xfc000000, 0x74000000, classOther, 0, 0}, {0xfc00001d, 0x78000000, classOther, 0, 0}, {0xfc00001d, 0x78000001, classOther, 0, 0}, {0xfc00001d, 0x78000004, classOther, 0, 0}, {0xfc00001d, 0x78000005, classOther, 0, 0}, {0xfc00001d, 0x78000008, classOther, 0, 0}, {0xfc00001d, 0x78000009, classOther, 0, 0}, {0xfc00001d, 0x7800000c, classOther, 0, 0}, {0xfc00001d, 0x7800000d, classOther, 0, 0}, {0xfc00001f, 0x78000010, classOther, 0, 0}, {0xfc00001f, 0x78000011, classOther, 0, 0}, {0xfc00001f, 0x78000012, classOther, 0, 0}, {0xfc00001f, 0x78000013, classOther, 0, 0}, {0xfc6007ff, 0x7c000000, classOther, 0, 0}, {0xfc0007ff, 0x7c000008, classTrap, 0, 0}, {0xfc0007ff, 0x7c00000c, classOther, 0, 0}, {0xfc0007ff, 0x7c00000e, classOther, 0, 0}, {0xfc0007ff, 0x7c000010, classOther, 0, 0}, {0xfc0007ff, 0x7c000410, classOther, 0, 0}, {0xfc0007ff, 0x7c000011, classOther, 0, 0}, {0xfc0007ff, 0x7c000411, classOther, 0, 0}, {0xfc0007ff, 0x7c000012, classOther, 0, 0}, {0xfc0007ff, 0x7c000013, classOther, 0, 0}, {0xfc0007ff, 0x7c000014, classOther, 0, 0}, {0xfc0007ff, 0x7c000414, classOther, 0, 0}, {0xfc0007ff, 0x7c000015, classOther, 0, 0}, {0xfc0007ff, 0x7c000415, classOther, 0, 0}, {0xfc0007ff, 0x7c000016, classOther, 0, 0}, {0xfc0007ff, 0x7c000017, classOther, 0, 0}, {0xfc0007fe, 0x7c000018, classOther, 0, 0}, {0xfc0007fe, 0x7c00001a, classOther, 0, 0}, {0xfc00003e, 0x7c00001e, classOther, 0, 0}, {0xfc1fffff, 0x7c000026, classOther, 0, 0}, {0xfc0007fe, 0x7c000028, classLoadReserve, 0, 0}, {0xfc0007ff, 0x7c00002a, classOther, 0, 0}, {0xfc0007ff, 0x7c00002c, classOther, 0, 0}, {0xfc0007ff, 0x7c00002e, classOther, 0, 0}, {0xfc0007ff, 0x7c000030, classOther, 0, 0}, {0xfc0007ff, 0x7c000031, classOther, 0, 0}, {0xfc00ffff, 0x7c000034, classOther, 0, 0}, {0xfc00ffff, 0x7c000035, classOther, 0, 0}, {0xfc0007ff, 0x7c000036, classOther, 0, 0}, {0xfc0007ff, 0x7c000037, classOther, 0, 0}, {0xfc0007ff, 0x7c000038, classOther, 0, 0}, {0xfc0007ff, 0x7c000039, classOther, 0, 0}, {0xffffffff, 0x7c00003c, classHalt, 0, 0}, {0xfc6007ff, 0x7c000040, classOther, 0, 0}, {0xfc0007ff, 0x7c00004c, classOther, 0, 0}, {0xfc0007ff, 0x7c00004e, classOther, 0, 0}, {0xfc0007ff, 0x7c000050, classOther, 0, 0}, {0xfc0007ff, 0x7c000450, classOther, 0, 0}, {0xfc0007ff, 0x7c000051, classOther, 0, 0}, {0xfc0007ff, 0x7c000451, classOther, 0, 0}, {0xfc0007fe, 0x7c00005a, classOther, 0, 0}, {0xfc00fffe, 0x7c000066, classOther, 0, 0}, {0xfc0007fe, 0x7c000068, classLoadReserve, 0, 0}, {0xfc0007ff, 0x7c00006a, classOther, 12, 2}, {0xffe007ff, 0x7c00006c, classOther, 0, 0}, {0xfc0007ff, 0x7c00006e, classOther, 14, 2}, {0xfc00ffff, 0x7c000074, classOther, 0, 0}, {0xfc00ffff, 0x7c000075, classOther, 0, 0}, {0xfc0007ff, 0x7c000076, classOther, 0, 0}, {0xfc0007ff, 0x7c000078, classOther, 0, 0}, {0xfc0007ff, 0x7c000079, classOther, 0, 0}, {0xfc0007ff, 0x7c000088, classTrap, 0, 0}, {0xfc0007ff, 0x7c00008e, classOther, 0, 0}, {0xfc0007ff, 0x7c000092, classOther, 0, 0}, {0xfc0007ff, 0x7c000093, classOther, 0, 0}, {0xfc0007ff, 0x7c000094, classOther, 0, 0}, {0xfc0007ff, 0x7c000096, classOther, 0, 0}, {0xfc0007ff, 0x7c000097, classOther, 0, 0}, {0xfc0007fe, 0x7c000098, classOther, 0, 0}, {0xfc0007fe, 0x7c00009a, classOther, 0, 0}, {0xffff07ff, 0x7c00009c, classOther | privileged, 0, 0}, {0xfc10ffff, 0x7c0000a4, classOther | privileged, 0, 0}, {0xfc1fffff, 0x7c0000a6, classOther | privileged, 0, 0}, {0xfc0007fe, 0x7c0000a8, classLoadReserve, 0, 0}, {0xffe007ff, 0x7c0000ac, classOther, 0, 0}, {0xfc0007ff, 0x7c0000ae, classOther, 0, 0}, {0xfc0007ff, 0x7c0000ce, classOther, 0, 0}, {0xfc00ffff, 0x7c0000d0, classOther, 0, 0}, {0xfc00ffff, 0x7c0004d0, classOther, 0, 0}, {0xfc00ffff, 0x7c0000d1, classOther, 0, 0}, {0xfc00ffff, 0x7c0004d1, classOther, 0, 0}, {0xfc0007fe, 0x7c0000da, classOther, 0, 0}, {0xffff07ff, 0x7c0000dc, classOther | privileged, 0, 0}, {0xfc1f07ff, 0x7c0000e4, classOther | privileged, 0, 0}, {0xfc00fffe, 0x7c0000e6, classOther, 0, 0}, {0xfc0007fe, 0x7c0000e8, classLoadReserve, 0, 0}, {0xfc0007ff, 0x7c0000ee, classOther, 16, 2}, {0xfc00ffff, 0x7c0000f4, classOther, 0, 0}, {0xfc0007ff, 0x7c0000f8, classOther, 0, 0}, {0xfc0007ff, 0x7c0000f9, classOther, 0, 0}, {0xfc03ffff, 0x7c000100, classOther, 0, 0}, {0xfc0007ff, 0x7c00010e, classOther, 0, 0}, {0xfc0007ff, 0x7c000110, classOther, 0, 0}, {0xfc0007ff, 0x7c000510, classOther, 0, 0}, {0xfc0007ff, 0x7c000111, classOther, 0, 0}, {0xfc0007ff, 0x7c000511, classOther, 0, 0}, {0xfc0007ff, 0x7c000114, classOther, 0, 0}, {0xfc0007ff, 0x7c000514, classOther, 0, 0}, {0xfc0007ff, 0x7c000115, classOther, 0, 0}, {0xfc0007ff, 0x7c000515, classOther, 0, 0}, {0xfc0007fe, 0x7c000118, classOther, 0, 0}, {0xfc0007fe, 0x7c00011a, classOther, 0, 0}, {0xffff07ff, 0x7c00011c, classOther | privileged, 0, 0}, {0xfc100fff, 0x7c000120, classOther, 0, 0}, {0xfc1effff, 0x7c000124, classMoveMSR | privileged, 0, 0}, {0xffdfffff, 0x7c000126, classOther, 0, 0}, {0xfc0007ff, 0x7c00012a, classOther, 0, 0}, {0xfc0007ff, 0x7c00012d, classStoreConditional, 0, 0}, {0xfc0007ff, 0x7c00012e, classOther, 0, 0}, {0xfc00ffff, 0x7c000134, classOther, 0, 0}, {0xfc00ffff, 0x7c000136, classOther, 0, 0}, {0xfc0007ff, 0x7c000138, classOther, 0, 0}, {0xfc0007ff, 0x7c00014e, classOther, 0, 0}, {0xfc0001ff, 0x7c000154, classOther, 0, 0}, {0xfc0007fe, 0x7c00015a, classOther, 0, 0}, {0xffff07ff, 0x7c00015c, classOther | privileged, 0, 0}, {0xfc7fffff, 0x7c000162, classOther, 0, 0}, {0xfc1effff, 0x7c000164, classMoveMSR | privileged, 0, 0}, {0xfc00fffe, 0x7c000166, classOther, 0, 0}, {0xfc0007ff, 0x7c00016a, classOther, 19, 1}, {0xfc0007ff, 0x7c00016d, classStoreConditional, 20, 1}, {0xfc0007ff, 0x7c00016e, classOther, 21, 1}, {0xfc00ffff, 0x7c000174, classOther, 0, 0}, {0xfc00ffff, 0x7c000176, classOther, 0, 0}, {0xfc0007ff, 0x7c000178, classOther, 0, 0}, {0xfc4007ff, 0x7c000180, classOther, 0, 0}, {0xfc0007ff, 0x7c00018e, classOther, 0, 0}, {0xfc00ffff, 0x7c000190, classOther, 0, 0}, {0xfc00ffff, 0x7c000590, classOther, 0, 0}, {0xfc00ffff, 0x7c000191, classOther, 0, 0}, {0xfc00ffff, 0x7c000591, classOther, 0, 0}, {0xfc00ffff, 0x7c000194, classOther, 0, 0}, {0xfc00ffff, 0x7c000594, classOther, 0, 0}, {0xfc00ffff, 0x7c000195, classOther, 0, 0}, {0xfc00ffff, 0x7c000595, classOther, 0, 0}, {0xfc0007fe, 0x7c00019a, classOther, 0, 0}, {0xffff07ff, 0x7c00019c, classOther | privileged, 0, 0}, {0xfc00fffe, 0x7c0001a6, classOther, 0, 0}, {0xfc0007ff, 0x7c0001ad, classStoreConditional, 0, 0}, {0xfc0007ff, 0x7c0001ae, classOther, 0, 0}, {0xfc00ffff, 0x7c0001b6, classOther, 0, 0}, {0xfc0007ff, 0x7c0001b8, classOther, 0, 0}, {0xfc6007ff, 0x7c0001c0, classOther, 0, 0}, {0xfc0007ff, 0x7c0001ce, classOther, 0, 0}, {0xfc00ffff, 0x7c0001d0, classOther, 0, 0}, {0xfc00ffff, 0x7c0005d0, classOther, 0, 0}, {0xfc00ffff, 0x7c0001d1, classOther, 0, 0}, {0xfc00ffff, 0x7c0005d1, classOther, 0, 0}, {0xfc0007ff, 0x7c0001d2, classOther, 0, 0}, {0xfc0007ff, 0x7c0005d2, classOther, 0, 0}, {0xfc0007ff, 0x7c0001d3, classOther, 0, 0}, {0xfc0007ff, 0x7c0005d3, classOther, 0, 0}, {0xfc00ffff, 0x7c0001d4, classOther, 0, 0}, {0xfc00ffff, 0x7c0005d4, classOther, 0, 0}, {0xfc00ffff, 0x7c0001d5, classOther, 0, 0}, {0xfc00ffff, 0x7c0005d5, classOther, 0, 0}, {0xfc0007ff, 0x7c0001d6, classOther, 0, 0}, {0xfc0007ff, 0x7c0005d6, classOther, 0, 0}, {0xfc0007ff, 0x7c0001d7, classOther, 0, 0}, {0xfc0007ff, 0x7c0005d7, classOther, 0, 0}, {0xfc0007fe, 0x7c0001da, classOther, 0, 0}, {0xffff07ff, 0x7c0001dc, classOther | privileged, 0, 0}, {0xfc00fffe, 0x7c0001e6, classOther, 0, 0}, {0xfc0007ff, 0x7c0001ec, classOther, 0, 0}, {0xfc0007ff, 0x7c0001ee, classOther, 23, 1}, {0xfc0007ff, 0x7c0001f8, classOther, 0, 0}, {0xfc0007ff, 0x7c000212, classOther, 0, 0}, {0xfc0007ff, 0x7c000214, classOther, 0, 0}, {0xfc0007ff, 0x7c000614, classOther, 0, 0}, {0xfc0007ff, 0x7c000215, classOther, 0, 0}, {0xfc0007ff, 0x7c000615, classOther, 0, 0}, {0xfc0007ff, 0x7c000216, classOther, 0, 0}, {0xfc0007fe, 0x7c000218, classOther, 0, 0}, {0xfc0007fe, 0x7c00021a, classOther, 0, 0}, {0xfc1007ff, 0x7c000224, classOther | privileged, 0, 0}, {0xfc0007fe, 0x7c000228, classLoadReserve, 24, 3}, {0xfc0007ff, 0x7c00022c, classOther, 0, 0}, {0xfc0007ff, 0x7c00022e, classOther, 0, 0}, {0xfc00ffff, 0x7c000234, classOther, 0, 0}, {0xfc0007ff, 0x7c000238, classOther, 0, 0}, {0xfc0007ff, 0x7c000239, classOther, 0, 0}, {0xfc0007fe, 0x7c00025a, classOther, 0, 0}, {0xfc0007ff, 0x7c00025c, classOther, 0, 0}, {0xfc1007ff, 0x7c000264, classOther | privileged, 0, 0}, {0xfc00fffe, 0x7c000266, classOther, 0, 0}, {0xfc0007ff, 0x7c00026c, classOther, 0, 0}, {0xfc0007ff, 0x7c00026e, classOther, 28, 2}, {0xfc00ffff, 0x7c000274, classOther, 0, 0}, {0xfc0007ff, 0x7c000278, classOther, 0, 0}, {0xfc0007ff, 0x7c000279, classOther, 0, 0}, {0xfc0007fe, 0x7c000298, classOther, 0, 0}, {0xfc0007fe, 0x7c00029a, classOther, 0, 0}, {0xffffffff, 0x7c0002a4, classOther | privileged, 0, 0}, {0xfc0007ff, 0x7c0002a6, classMoveSPR, 0, 0}, {0xfc0007ff, 0x7c0002aa, classOther, 0, 0}, {0xfe0007fe, 0x7c0002ac, classOther, 0, 0}, {0xfc0007ff, 0x7c0002ae, classOther, 0, 0}, {0xfc0007ff, 0x7c0002ce, classOther, 0, 0}, {0xfc0007fe, 0x7c0002d8, classOther, 0, 0}, {0xffffffff, 0x7c0002e4, classOther | privileged, 0, 0}, {0xfc0007ff, 0x7c0002ea, classOther, 30, 2}, {0xfe0007fe, 0x7c0002ec, classOther, 0, 0}, {0xfc0007ff, 0x7c0002ee, classOther, 32, 2}, {0xfc00ffff, 0x7c0002f4, classOther, 0, 0}, {0xfc00ffff, 0x7c000300, classOther, 0, 0}, {0xfc0007ff, 0x7c000312, classOther, 0, 0}, {0xfc0007ff, 0x7c000712, classOther, 0, 0}, {0xfc0007ff, 0x7c000313, classOther, 0, 0}, {0xfc0007ff, 0x7c000713, classOther, 0, 0}, {0xfc0007ff, 0x7c000316, classOther, 0, 0}, {0xfc0007ff, 0x7c000716, classOther, 0, 0}, {0xfc0007ff, 0x7c000317, classOther, 0, 0}, {0xfc0007ff, 0x7c000717, classOther, 0, 0}, {0xfc0007fe, 0x7c000318, classOther, 0, 0}, {0xfc0007fe, 0x7c00031a, classOther, 0, 0}, {0xfc1f07ff, 0x7c000324, classOther | privileged, 0, 0}, {0xfc00fffe, 0x7c000326, classOther, 0, 0}, {0xfc0007ff, 0x7c000329, classOther, 0, 0}, {0xfc0007ff, 0x7c00032c, classOther, 0, 0}, {0xfc0007ff, 0x7c00032d, classOther, 0, 0}, {0xfc0007ff, 0x7c00032e, classOther, 0, 0}, {0xfc0007ff, 0x7c000338, classOther, 0, 0}, {0xfc0007ff, 0x7c000339, classOther, 0, 0}, {0xfc00ffff, 0x7c000340, classOther, 0, 0}, {0xfc0007ff, 0x7c000352, classOther, 0, 0}, {0xfc0007ff, 0x7c000752, classOther, 0, 0}, {0xfc0007ff, 0x7c000353, classOther, 0, 0}, {0xfc0007ff, 0x7c000753, classOther, 0, 0}, {0xfc0007ff, 0x7c000356, classOther, 0, 0}, {0xfc0007ff, 0x7c000756, classOther, 0, 0}, {0xfc0007ff, 0x7c000357, classOther, 0, 0}, {0xfc0007ff, 0x7c000757, classOther, 0, 0}, {0xfc0007fe, 0x7c00035a, classOther, 0, 0}, {0xffffffff, 0x7c00035c, classOther, 0, 0}, {0xffff07ff, 0x7c000364, classOther | privileged, 0, 0}, {0xfc0007fe, 0x7c000366, classOther, 0, 0}, {0xfc0007ff, 0x7c00036c, classOther, 0, 0}, {0xfc0007ff, 0x7c00036e, classOther, 34, 1}, {0xfc0007ff, 0x7c000378, classOther, 0, 0}, {0xfc0007ff, 0x7c000379, classOther, 0, 0}, {0xfc00ffff, 0x7c000380, classOther, 0, 0}, {0xfc0007ff, 0x7c000392, classOther, 0, 0}, {0xfc0007ff, 0x7c000792, classOther, 0, 0}, {0xfc0007ff, 0x7c000393, classOther, 0, 0}, {0xfc0007ff, 0x7c000793, classOther, 0, 0}, {0xfc0007ff, 0x7c000396, classOther, 0, 0}, {0xfc0007ff, 0x7c000796, classOther, 0, 0}, {0xfc0007ff, 0x7c000397, classOther, 0, 0}, {0xfc0007ff, 0x7c000797, classOther, 0, 0}, {0xfc0007fe, 0x7c00039a, classOther, 0, 0}, {0xfc1f07ff, 0x7c0003a4, classOther | privileged, 0, 0}, {0xfc0007ff, 0x7c0003a6, classMoveSPR, 0, 0}, {0xffe007ff, 0x7c0003ac, classOther | privileged, 0, 0}, {0xfc0007ff, 0x7c0003b8, classOther, 0, 0}, {0xfc0007ff, 0x7c0003b9, classOther, 0, 0}, {0xfc00ffff, 0x7c0003c0, classOther, 0, 0}, {0xfc0007ff, 0x7c0003ce, classOther, 0, 0}, {0xfc0007ff, 0x7c0003d2, classOther, 0, 0}, {0xfc0007ff, 0x7c0007d2, classOther, 0, 0}, {0xfc0007ff, 0x7c0003d3, classOther, 0, 0}, {0xfc0007ff, 0x7c0007d3, classOther, 0, 0}, {0xfc0007ff, 0x7c0003d6, classOther, 0, 0}, {0xfc0007ff, 0x7c0007d6, classOther, 0, 0}, {0xfc0007ff, 0x7c0003d7, classOther, 0, 0}, {0xfc0007ff, 0x7c0007d7, classOther, 0, 0}, {0xff1fffff, 0x7c0003e4, classOther | privileged, 0, 0}, {0xfc00ffff, 0x7c0003f4, classOther, 0, 0}, {0xfc0007ff, 0x7c0003f8, classOther, 0, 0}, {0xfc0007fe, 0x7c000418, classOther, 0, 0}, {0xfc0007ff, 0x7c000428, classOther, 0, 0}, {0xfc0007ff, 0x7c00042a, classOther, 36, 2}, {0xfc0007ff, 0x7c00042c, classOther, 0, 0}, {0xfc0007ff, 0x7c00042e, classOther, 0, 0}, {0xfc0007ff, 0x7c000430, classOther, 0, 0}, {0xfc0007ff, 0x7c000431, classOther, 0, 0}, {0xfc00ffff, 0x7c000434, classOther, 0, 0}, {0xfc00ffff, 0x7c000435, classOther, 0, 0}, {0xfc0007ff, 0x7c000436, classOther, 0, 0}, {0xfc0007ff, 0x7c000437, classOther, 0, 0}, {0xffffffff, 0x7c00046c, classOther | privileged, 0, 0}, {0xfc0007ff, 0x7c00046e, classOther, 38, 1}, {0xfc00ffff, 0x7c000474, classOther, 0, 0}, {0xfc00ffff, 0x7c000475, classOther, 0, 0}, {0xfc0007ff, 0x7c000476, classOther, 0, 0}, {0xfc7fffff, 0x7c000480, classOther, 0, 0}, {0xfc0007ff, 0x7c00048c, classOther, 0, 0}, {0xfc0007fe, 0x7c000498, classOther, 0, 0}, {0xfc0007ff, 0x7c0004aa, classOther, 39, 1}, {0xff1cffff, 0x7c0004ac, classOther, 40, 2}, {0xfc0007ff, 0x7c0004ae, classOther, 0, 0}, {0xfc0007ff, 0x7c0004cc, classOther, 0, 0}, {0xfc0007ff, 0x7c0004ee, classOther, 42, 1}, {0xfc0007fe, 0x7c000518, classOther, 0, 0}, {0xffdfffff, 0x7c00051d, classOther, 0, 0}, {0xfc0007fe, 0x7c000524, classOther | privileged, 0, 0}, {0xfc0007ff, 0x7c000528, classOther, 0, 0}, {0xfc0007ff, 0x7c00052a, classOther, 0, 0}, {0xfc0007ff, 0x7c00052c, classOther, 0, 0}, {0xfc0007ff, 0x7c00052e, classOther, 0, 0}, {0xffffffff, 0x7c00055d, classOther, 0, 0}, {0xfc0007fe, 0x7c000564, classOther | privileged, 0, 0}, {0xfc0007ff, 0x7c00056d, classStoreConditional, 0, 0}, {0xfc0007ff, 0x7c00056e, classOther, 43, 1}, {0xfc0007ff, 0x7c00058c, classOther, 0, 0}, {0xfc0007fe, 0x7c000598, classOther, 0, 0}, {0xfc7fffff, 0x7c00059c, classOther, 0, 0}, {0xfc0007fe, 0x7c0005a4, classOther, 0, 0}, {0xfc0007ff, 0x7c0005aa, classOther, 0, 0}, {0xfc0007ff, 0x7c0005ad, classStoreConditional, 0, 0}, {0xfc0007ff, 0x7c0005ae, classOther, 0, 0}, {0xfc0007ff, 0x7c0005cc, classOther, 0, 0}, {0xffffffff, 0x7c0005dd, classOther, 0, 0}, {0xfc0007fe, 0x7c0005e4, classOther, 0, 0}, {0xfc1cffff, 0x7c0005e6, classOther, 0, 0}, {0xfc0007ff, 0x7c0005ee, classOther, 44, 1}, {0xfc0007ff, 0x7c000612, classOther, 0, 0}, {0xfc0007ff, 0x7c000616, classOther, 0, 0}, {0xfc0007fe, 0x7c000618, classOther, 0, 0}, {0xfc0007fe, 0x7c00061a, classOther, 0, 0}, {0xfc0007ff, 0x7c00061d, classOther, 0, 0}, {0xfc0007ff, 0x7c00062a, classOther | privileged, 0, 0}, {0xfc0007ff, 0x7c00062c, classOther, 0, 0}, {0xfc0007ff, 0x7c00062e, classOther, 45, 1}, {0xfc0007ff, 0x7c000630, classOther, 0, 0}, {0xfc0007ff, 0x7c000631, classOther, 0, 0}, {0xfc0007ff, 0x7c000634, classOther, 0, 0}, {0xfc0007ff, 0x7c000635, classOther, 0, 0}, {0xfc0007fe, 0x7c000658, classOther, 0, 0}, {0xfc0007fe, 0x7c00065a, classOther, 0, 0}, {0xfc0007ff, 0x7c00065d, classOther, 0, 0}, {0xfc0007ff, 0x7c00066a, classOther | privileged, 0, 0}, {0xfe0007fe, 0x7c00066c, classOther, 0, 0}, {0xfc0007ff, 0x7c000670, classOther, 0, 0}, {0xfc0007ff, 0x7c000671, classOther, 0, 0}, {0xfc0007fd, 0x7c000674, classOther, 0, 0}, {0xfc0007fd, 0x7c000675, classOther, 0, 0}, {0xffffffff, 0x7c00068c, classOther, 0, 0}, {0xfc0007fe, 0x7c000698, classOther, 0, 0}, {0xfc0007ff, 0x7c00069d, classOther, 0, 0}, {0xfc1effff, 0x7c0006a4, classOther | privileged, 0, 0}, {0xfc1e07ff, 0x7c0006a6, classOther | privileged, 0, 0}, {0xfc0007ff, 0x7c0006aa, classOther | privileged, 0, 0}, {0xffffffff, 0x7c0006ac, classOther, 0, 0}, {0xfc0007ff, 0x7c0006ae, classOther, 0, 0}, {0xfc0007fe, 0x7c0006d8, classOther, 0, 0}, {0xfc0007ff, 0x7c0006dd, classOther, 0, 0}, {0xffff07ff, 0x7c0006e4, classOther | privileged, 0, 0}, {0xfc0007ff, 0x7c0006ea, classOther | privileged, 0, 0}, {0xffffffff, 0x7c0006ec, classOther | privileged, 0, 0}, {0xfc0007ff, 0x7c0006ee, classOther, 0, 0}, {0xfc0007fd, 0x7c0006f4, classOther, 0, 0}, {0xfc0007fd, 0x7c0006f5, classOther, 0, 0}, {0xff8007ff, 0x7c00070d, classOther, 0, 0}, {0xfc0007fe, 0x7c000718, classOther, 0, 0}, {0xfc0007fe, 0x7c00071a, classOther, 0, 0}, {0xffe0ffff, 0x7c00071d, classOther, 0, 0}, {0xfc1e07ff, 0x7c000726, classOther | privileged, 0, 0}, {0xfc0007ff, 0x7c00072a, classOther | privileged, 0, 0}, {0xfc0007ff, 0x7c00072c, classOther, 0, 0}, {0xfc0007ff, 0x7c00072e, classOther, 46, 1}, {0xfc00ffff, 0x7c000734, classOther, 0, 0}, {0xfc00ffff, 0x7c000735, classOther, 0, 0}, {0xfc0007fe, 0x7c000758, classOther, 0, 0}, {0xfc0007fe, 0x7c00075a, classOther, 0, 0}, {0xffe0ffff, 0x7c00075d, classOther | privileged, 0, 0}, {0xfc0007ff, 0x7c00076a, classOther | privileged, 0, 0}, {0xfc00ffff, 0x7c000774, classOther, 0, 0}, {0xfc00ffff, 0x7c000775, classOther, 0, 0}, {0xfc0007fe, 0x7c000798, classOther, 0, 0}, {0xffff07ff, 0x7c0007a4, classOther | privileged, 0, 0}, {0xfc1f07ff, 0x7c0007a7, classOther | privileged, 0, 0}, {0xfc0007ff, 0x7c0007aa, classOther | privileged, 0, 0}, {0xffe007ff, 0x7c0007ac, classOther, 0, 0}, {0xfc0007ff, 0x7c0007ae, classOther, 0, 0}, {0xfc00ffff, 0x7c0007b4, classOther, 0, 0}, {0xfc00ffff, 0x7c0007b5, classOther, 0, 0}, {0xfc0007fe, 0x7c0007d8, classOther, 0, 0}, {0xffffffff, 0x7c0007dd, classOther | privileged, 0, 0}, {0xffff07ff, 0x7c0007e4, classOther | privileged, 0, 0}, {0xfc0007ff, 0x7c0007ea, classOther | privileged, 0, 0}, {0xffe007ff, 0x7c0007ec, classOther, 0, 0}, {0xfc7fffff, 0x7c010162, classOther, 0, 0}, {0xfc7fffff, 0x7c030162, classOther, 0, 0}, {0xfc1fffff, 0x7c0c42e6, classOther, 0, 0}, {0xfc1fffff, 0x7c0d42e6, classOther, 0, 0}, {0xfc100fff, 0x7c100026, classOther, 47, 1}, {0xfc100fff, 0x7c100120, classOther, 48, 1}, {0xfc6007ff, 0x7c200000, classOther, 0, 0}, {0xffffffff, 0x7c20003c, classHalt, 0, 0}, {0xfc6007ff, 0x7c200040, classOther, 0, 0}, {0xffe007ff, 0x7c2000ac, classOther, 0, 0}, {0xffffffff, 0x7c2005dd, classOther, 0, 0}, {0xffe007ff, 0x7c20060c, classOther, 0, 0}, {0xffe007ff, 0x7c2007ec, classOther, 0, 0}, {0xffffffff, 0x7c40003c, classHalt, 0, 0}, {0xffe007ff, 0x7c6000ac, classOther, 0, 0}, {0xffe007ff, 0x7c8000ac, classOther, 0, 0}, {0xffe007ff, 0x7cc000ac, classOther, 0, 0}, {0xfe0007fe, 0x7e0002ac, classOther, 0, 0}, {0xfe0007fe, 0x7e0002ec, classOther, 0, 0}, {0xffffffff, 0x7e00055d, classOther, 0, 0}, {0xfe0007fe, 0x7e00066c, classOther, 0, 0}, {0xfc000000, 0x80000000, classOther, 0, 0}, {0xfc000000, 0x84000000, classOther, 49, 2}, {0xfc000000, 0x88000000, classOther, 0, 0}, {0xfc000000, 0x8c000000, classOther, 51, 2}, {0xfc000000, 0x90000000, classOther, 0, 0}, {0xfc000000, 0x94000000, classOther, 53, 1}, {0xfc000000, 0x98000000, classOther, 0, 0}, {0xfc000000, 0x9c000000, classOther, 54, 1}, {0xfc000000, 0xa0000000, classOther, 0, 0}, {0xfc000000, 0xa4000000, classOther, 55, 2}, {0xfc000000, 0xa8000000, classOther, 0, 0}, {0xfc000000, 0xac000000, classOther, 57, 2}, {0xfc000000, 0xb0000000, classOther, 0, 0}, {0xfc000000, 0xb4000000, classOther, 59, 1}, {0xfc000000, 0xb8000000, classOther, 60, 1}, {0xfc000000, 0xbc000000, classOther, 0, 0}, {0xfc000000, 0xc0000000, classOther, 0, 0}, {0xfc000000, 0xc4000000, classOther, 61, 1}, {0xfc000000, 0xc8000000, classOther, 0, 0}, {0xfc000000, 0xcc000000, classOther, 62, 1}, {0xfc000000, 0xd0000000, classOther, 0, 0}, {0xfc000000, 0xd4000000, classOther, 63, 1}, {0xfc000000, 0xd8000000, classOther, 0, 0}, {0xfc000000, 0xdc000000, classOther, 64, 1}, {0xfc000000, 0xe0000000, classOther, 65, 2}, {0xfc000003, 0xe4000000, classOther, 67, 1}, {0xfc000003, 0xe4000002, classOther, 0, 0}, {0xfc000003, 0xe4000003, classOther, 0, 0}, {0xfc000003, 0xe8000000, classOther, 0, 0}, {0xfc000003, 0xe8000001, classOther, 68, 2}, {0xfc000003, 0xe8000002, classOther, 0, 0}, {0xfc0007ff, 0xec000004, classOther, 0, 0}, {0xfc0007ff, 0xec000005, classOther, 0, 0}, {0xfc0001ff, 0xec000006, classOther, 0, 0}, {0xfc0001ff, 0xec000007, classOther, 0, 0}, {0xfc6007f9, 0xec000010, classOther, 70, 2}, {0xfc6007f9, 0xec000018, classOther, 72, 2}, {0xfc0007ff, 0xec000024, classOther, 0, 0}, {0xfc0007ff, 0xec000025, classOther, 0, 0}, {0xfc0007ff, 0xec000028, classOther, 0, 0}, {0xfc0007ff, 0xec000029, classOther, 0, 0}, {0xfc0007ff, 0xec00002a, classOther, 0, 0}, {0xfc0007ff, 0xec00002b, classOther, 0, 0}, {0xfc1f07ff, 0xec00002c, classOther, 0, 0}, {0xfc1f07ff, 0xec00002d, classOther, 0, 0}, {0xfc1f07ff, 0xec000030, classOther, 0, 0}, {0xfc1f07ff, 0xec000031, classOther, 0, 0}, {0xfc00f83f, 0xec000032, classOther, 0, 0}, {0xfc00f83f, 0xec000033, classOther, 0, 0}, {0xfc1f07ff, 0xec000034, classOther, 0, 0}, {0xfc1f07ff, 0xec000035, classOther, 0, 0}, {0xfc00003f, 0xec000038, classOther, 0, 0}, {0xfc00003f, 0xec000039, classOther, 0, 0}, {0xfc00003f, 0xec00003a, classOther, 0, 0}, {0xfc00003f, 0xec00003b, classOther, 0, 0}, {0xfc00003f, 0xec00003c, classOther, 0, 0}, {0xfc00003f, 0xec00003d, classOther, 0, 0}, {0xfc00003f, 0xec00003e, classOther, 0, 0}, {0xfc00003f, 0xec00003f, classOther, 0, 0}, {0xfc0007ff, 0xec000044, classOther, 0, 0}, {0xfc0007ff, 0xec000045, classOther, 0, 0}, {0xfc0001ff, 0xec000046, classOther, 0, 0}, {0xfc0001ff, 0xec000047, classOther, 0, 0}, {0xfc0003ff, 0xec000084, classOther, 0, 0}, {0xfc0003ff, 0xec000085, classOther, 0, 0}, {0xfc0001ff, 0xec000086, classOther, 0, 0}, {0xfc0001ff, 0xec000087, classOther, 0, 0}, {0xfc6007f9, 0xec000090, classOther, 74, 2}, {0xfc6007f9, 0xec000098, classOther, 76, 2}, {0xfc0003ff, 0xec0000c4, classOther, 0, 0}, {0xfc0003ff, 0xec0000c5, classOther, 0, 0}, {0xfc0001ff, 0xec0000c6, classOther, 0, 0}, {0xfc0001ff, 0xec0000c7, classOther, 0, 0}, {0xfc6007f9, 0xec0000d0, classOther, 78, 2}, {0xfc6007f9, 0xec0000d8, classOther, 80, 2}, {0xfc0007ff, 0xec000104, classOther, 0, 0}, {0xfc6007f9, 0xec000110, classOther, 82, 2}, {0xfc6007f9, 0xec000118, classOther, 84, 2}, {0xfc0007ff, 0xec000144, classOther, 0, 0}, {0xfc6007f9, 0xec000150, classOther, 86, 2}, {0xfc6007f9, 0xec000158, classOther, 88, 2}, {0xfc0003ff, 0xec000184, classOther, 0, 0}, {0xfc6007f9, 0xec000190, classOther, 90, 2}, {0xfc6007f9, 0xec000198, classOther, 92, 2}, {0xfc0003ff, 0xec0001c4, classOther, 0, 0}, {0xfc0001ff, 0xec0001c6, classOther, 0, 0}, {0xfc0001ff, 0xec0001c7, classOther, 0, 0}, {0xfc6007f9, 0xec0001d0, classOther, 94, 2}, {0xfc6007f9, 0xec0001d8, classOther, 96, 2}, {0xfc0007ff, 0xec000204, classOther, 0, 0}, {0xfc0007ff, 0xec000205, classOther, 0, 0}, {0xfc0007ff, 0xec000244, classOther, 0, 0}, {0xfc0007ff, 0xec000245, classOther, 0, 0}, {0xfc6007f9, 0xec000258, classOther, 98, 2}, {0xfc0007ff, 0xec000284, classOther, 0, 0}, {0xfc0007ff, 0xec000285, classOther, 0, 0}, {0xfc6007f9, 0xec000290, classOther, 100, 2}, {0xfc0007ff, 0xec0002c4, classOther, 0, 0}, {0xfc0007ff, 0xec0002c5, classOther, 0, 0}, {0xfc6007f9, 0xec0002d0, classOther, 102, 2}, {0xfc6007f9, 0xec000318, classOther, 104, 2}, {0xfc6007f9, 0xec000358, classOther, 106, 2}, {0xfc6007f9, 0xec000390, classOther, 108, 2}, {0xfc6007f9, 0xec0003d0, classOther, 110, 2}, {0xfc0007ff, 0xec000404, classOther, 0, 0}, {0xfc0007ff, 0xec000405, classOther, 0, 0}, {0xfc0007ff, 0xec000444, classOther, 0, 0}, {0xfc0007ff, 0xec000445, classOther, 0, 0}, {0xfc6007f9, 0xec000490, classOther, 112, 2}, {0xfc6007f9, 0xec0004d0, classOther, 114, 2}, {0xfc0007ff, 0xec000504, classOther, 0, 0}, {0xfc0007ff, 0xec000544, classOther, 0, 0}, {0xfc4007ff, 0xec000546, classOther, 0, 0}, {0xfc6007f9, 0xec000590, classOther, 116, 2}, {0xfc6007f9, 0xec0005d0, classOther, 118, 2}, {0xfc0007ff, 0xec000604, classOther, 0, 0}, {0xfc0007ff, 0xec000605, classOther, 0, 0}, {0xfc0007ff, 0xec000644, classOther, 0, 0}, {0xfc0007ff, 0xec000645, classOther, 0, 0}, {0xfc0007ff, 0xec000684, classOther, 0, 0}, {0xfc0007ff, 0xec000685, classOther, 0, 0}, {0xfc6007f9, 0xec000690, classOther, 120, 2}, {0xfc1f07ff, 0xec00069c, classOther, 0, 0}, {0xfc1f07ff, 0xec00069d, classOther, 0, 0}, {0xfc0007ff, 0xec0006c4, classOther, 0, 0}, {0xfc0007ff, 0xec0006c5, classOther, 0, 0}, {0xfc6007f9, 0xec0006d0, classOther, 122, 2}, {0xfc6007f9, 0xec000790, classOther, 124, 2}, {0xfc1f07ff, 0xec00079c, classOther, 0, 0}, {0xfc1f07ff, 0xec00079d, classOther, 0, 0}, {0xfc6007f9, 0xec0007d0, classOther, 126, 2}, {0xfc0007f8, 0xf0000000, classOther, 0, 0}, {0xfc0007f8, 0xf0000008, classOther, 0, 0}, {0xfc0004f8, 0xf0000010, classOther, 0, 0}, {0xfc0007f8, 0xf0000018, classOther, 0, 0}, {0xfc1f07fc, 0xf0000028, classOther, 0, 0}, {0xfc1f07fc, 0xf000002c, classOther, 0, 0}, {0xfc000030, 0xf0000030, classOther, 0, 0}, {0xfc0007f8, 0xf0000040, classOther, 0, 0}, {0xfc0007f8, 0xf0000048, classOther, 0, 0}, {0xfc0004f8, 0xf0000050, classOther, 0, 0}, {0xfc0007f8, 0xf0000058, classOther, 0, 0}, {0xfc1f07fc, 0xf0000068, classOther, 0, 0}, {0xfc0007f8, 0xf0000080, classOther, 0, 0}, {0xfc0007f8, 0xf0000088, classOther, 0, 0}, {0xfc0007f8, 0xf0000090, classOther, 0, 0}, {0xfc0007f8, 0xf0000098, classOther, 0, 0}, {0xfc0007f8, 0xf00000c0, classOther, 0, 0}, {0xfc0007f8, 0xf00000c8, classOther, 0, 0}, {0xfc0007f8, 0xf00000d0, classOther, 0, 0}, {0xfc0007f8, 0xf0000100, classOther, 0, 0}, {0xfc0007f8, 0xf0000108, classOther, 0, 0}, {0xfc6007f9, 0xf0000118, classOther, 0, 0}, {0xfc1f07fc, 0xf0000120, classOther, 0, 0}, {0xfc1f07fc, 0xf0000124, classOther, 0, 0}, {0xfc1f07fc, 0xf0000128, classOther, 0, 0}, {0xfc1f07fc, 0xf000012c, classOther, 0, 0}, {0xfc0007f8, 0xf0000140, classOther, 0, 0}, {0xfc0007f8, 0xf0000148, classOther, 0, 0}, {0xfc6007f9, 0xf0000158, classOther, 0, 0}, {0xfc1f07fc, 0xf0000160, classOther, 0, 0}, {0xfc1f07fc, 0xf0000164, classOther, 0, 0}, {0xfc1f07fc, 0xf0000168, classOther, 0, 0}, {0xfc0007f8, 0xf0000180, classOther, 0, 0}, {0xfc0007f8, 0xf0000188, classOther, 0, 0}, {0xfc0007f8, 0xf0000190, classOther, 0, 0}, {0xfc1f07fc, 0xf00001a4, classOther, 0, 0}, {0xfc7f07fd, 0xf00001a8, classOther, 0, 0}, {0xfc1f07fc, 0xf00001ac, classOther, 0, 0}, {0xfc0007f8, 0xf00001c0, classOther, 0, 0}, {0xfc0007f8, 0xf00001c8, classOther, 0, 0}, {0xfc0007f8, 0xf00001d0, classOther, 0, 0}, {0xfc6007f9, 0xf00001d8, classOther, 0, 0}, {0xfc1f07fc, 0xf00001e4, classOther, 0, 0}, {0xfc6007f9, 0xf00001e8, classOther, 0, 0}, {0xfc0007f8, 0xf0000200, classOther, 0, 0}, {0xfc0007f8, 0xf0000208, classOther, 0, 0}, {0xfc0007f8, 0xf0000218, classOther, 0, 0}, {0xfc0007f8, 0xf0000618, classOther, 0, 0}, {0xfc1f07fc, 0xf0000220, classOther, 0, 0}, {0xfc1f07fc, 0xf0000224, classOther, 0, 0}, {0xfc1f07fc, 0xf0000228, classOther, 0, 0}, {0xfc1f07fc, 0xf000022c, classOther, 0, 0}, {0xfc0007f8, 0xf0000240, classOther, 0, 0}, {0xfc0007f8, 0xf0000248, classOther, 0, 0}, {0xfc0007f8, 0xf0000258, classOther, 0, 0}, {0xfc0007f8, 0xf0000658, classOther, 0, 0}, {0xfc1f07fc, 0xf0000260, classOther, 0, 0}, {0xfc1f07fc, 0xf0000264, classOther, 0, 0}, {0xfc1f07fc, 0xf0000268, classOther, 0, 0}, {0xfc0007f8, 0xf0000280, classOther, 0, 0}, {0xfc0007f8, 0xf0000288, classOther, 0, 0}, {0xfc1c07fc, 0xf0000290, classOther, 0, 0}, {0xfc1007fc, 0xf0000294, classOther, 0, 0}, {0xfc0007f8, 0xf0000298, classOther, 0, 0}, {0xfc0007f8, 0xf0000698, classOther, 0, 0}, {0xfc1f07fc, 0xf00002a0, classOther, 0, 0}, {0xfc1f07fc, 0xf00002a4, classOther, 0, 0}, {0xfc7f07fd, 0xf00002a8, classOther, 0, 0}, {0xfc1f07fc, 0xf00002ac, classOther, 0, 0}, {0xfc0007f8, 0xf00002c0, classOther, 0, 0}, {0xfc0007f8, 0xf00002c8, classOther, 0, 0}, {0xfc1807fe, 0xf00002d0, classOther, 0, 0}, {0xfc1007fc, 0xf00002d4, classOther, 0, 0}, {0xfc1f07fc, 0xf00002e0, classOther, 0, 0}, {0xfc1f07fc, 0xf00002e4, classOther, 0, 0}, {0xfc6007f9, 0xf00002e8, classOther, 0, 0}, {0xfc0007f8, 0xf0000300, classOther, 0, 0}, {0xfc0007f8, 0xf0000308, classOther, 0, 0}, {0xfc0007f8, 0xf0000318, classOther, 0, 0}, {0xfc0007f8, 0xf0000718, classOther, 0, 0}, {0xfc1f07fc, 0xf0000320, classOther, 0, 0}, {0xfc1f07fc, 0xf0000324, classOther, 0, 0}, {0xfc1f07fc, 0xf0000328, classOther, 0, 0}, {0xfc1f07fc, 0xf000032c, classOther, 0, 0}, {0xfc0007f8, 0xf0000340, classOther, 0, 0}, {0xfc0007f8, 0xf0000348, classOther, 0, 0}, {0xfc0007f8, 0xf0000358, classOther, 0, 0}, {0xfc0007f8, 0xf0000758, classOther, 0, 0}, {0xfc1f07fc, 0xf0000360, classOther, 0, 0}, {0xfc1f07fc, 0xf0000364, classOther, 0, 0}, {0xfc1f07fc, 0xf0000368, classOther, 0, 0}, {0xfc0007f8, 0xf0000380, classOther, 0, 0}, {0xfc0007f8, 0xf0000388, classOther, 0, 0}, {0xfc0007f8, 0xf0000398, classOther, 0, 0}, {0xfc0007f8, 0xf0000798, classOther, 0, 0}, {0xfc1f07fc, 0xf00003a0, classOther, 0, 0}, {0xfc1f07fc, 0xf00003a4, classOther, 0, 0}, {0xfc7f07fd, 0xf00003a8, classOther, 0, 0}, {0xfc1f07fc, 0xf00003ac, classOther, 0, 0}, {0xfc0007f8, 0xf00003c0, classOther, 0, 0}, {0xfc0007f8, 0xf00003c8, classOther, 0, 0}, {0xfc1f07fc, 0xf00003e0, classOther, 0, 0}, {0xfc1f07fc, 0xf00003e4, classOther, 0, 0}, {0xfc6007f9, 0xf00003e8, classOther, 0, 0}, {0xfc0007f8, 0xf0000400, classOther, 0, 0}, {0xfc0007f8, 0xf0000408, classOther, 0, 0}, {0xfc0007f8, 0xf0000410, classOther, 0, 0}, {0xfc1f07fc, 0xf0000424, classOther, 0, 0}, {0xfc1f07fc, 0xf000042c, classOther, 0, 0}, {0xfc0007f8, 0xf0000440, classOther, 0, 0}, {0xfc0007f8, 0xf0000448, classOther, 0, 0}, {0xfc0007f8, 0xf0000450, classOther, 0, 0}, {0xfc1f07fc, 0xf0000464, classOther, 0, 0}, {0xfc0007f8, 0xf0000480, classOther, 0, 0}, {0xfc0007f8, 0xf0000488, classOther, 0, 0}, {0xfc0007f8, 0xf0000490, classOther, 0, 0}, {0xfc1f07fc, 0xf00004a0, classOther, 0, 0}, {0xfc0007fd, 0xf00004a8, classOther, 0, 0}, {0xfc0007f8, 0xf00004c0, classOther, 0, 0}, {0xfc0007f8, 0xf00004c8, classOther, 0, 0}, {0xfc0007f8, 0xf00004d0, classOther, 0, 0}, {0xfc1f07fc, 0xf00004e0, classOther, 0, 0}, {0xfc0007f8, 0xf0000500, classOther, 0, 0}, {0xfc0007f8, 0xf0000508, classOther, 0, 0}, {0xfc0007f8, 0xf0000510, classOther, 0, 0}, {0xfc1f07fc, 0xf0000520, classOther, 0, 0}, {0xfc1f07fc, 0xf0000524, classOther, 0, 0}, {0xfc1f07fc, 0xf000052c, classOther, 0, 0}, {0xfc0007f8, 0xf0000540, classOther, 0, 0}, {0xfc0007f8, 0xf0000548, classOther, 0, 0}, {0xfc0007f8, 0xf0000550, classOther, 0, 0}, {0xfc1f07fc, 0xf0000560, classOther, 0, 0}, {0xfc1f07fc, 0xf0000564, classOther, 0, 0}, {0xfc1f07fd, 0xf000056c, classOther, 0, 0}, {0xfc0007f8, 0xf0000580, classOther, 0, 0}, {0xfc0007f8, 0xf0000588, classOther, 0, 0}, {0xfc0007f8, 0xf0000590, classOther, 0, 0}, {0xfc1f07fc, 0xf00005a0, classOther, 0, 0}, {0xfc1f07fc, 0xf00005a4, classOther, 0, 0}, {0xfc0007fd, 0xf00005a8, classOther, 0, 0}, {0xfc0007f8, 0xf00005c8, classOther, 0, 0}, {0xfc0007f8, 0xf00005d0, classOther, 0, 0}, {0xfc1f07fc, 0xf00005e0, classOther, 0, 0}, {0xfc1f07fc, 0xf00005e4, classOther, 0, 0}, {0xfc0007f8, 0xf0000600, classOther, 0, 0}, {0xfc0007f8, 0xf0000608, classOther, 0, 0}, {0xfc1f07fc, 0xf0000620, classOther, 0, 0}, {0xfc1f07fc, 0xf0000624, classOther, 0, 0}, {0xfc0007f8, 0xf0000640, classOther, 0, 0}, {0xfc0007f8, 0xf0000648, classOther, 0, 0}, {0xfc1f07fc, 0xf0000660, classOther, 0, 0}, {0xfc1f07fc, 0xf0000664, classOther, 0, 0}, {0xfc0007f8, 0xf0000680, classOther, 0, 0}, {0xfc0007f8, 0xf0000688, classOther, 0, 0}, {0xfc1f07fc, 0xf00006a0, classOther, 0, 0}, {0xfc1f07fc, 0xf00006a4, classOther, 0, 0}, {0xfc0007b8, 0xf00006a8, classOther, 0, 0}, {0xfc0007f8, 0xf00006c0, classOther, 0, 0}, {0xfc0007f8, 0xf00006c8, classOther, 0, 0}, {0xfc1f07fc, 0xf00006e0, classOther, 0, 0}, {0xfc1f07fc, 0xf00006e4, classOther, 0, 0}, {0xfc0007f8, 0xf0000700, classOther, 0, 0}, {0xfc0007f8, 0xf0000708, classOther, 0, 0}, {0xfc1f07fc, 0xf0000720, classOther, 0, 0}, {0xfc1f07fc, 0xf0000724, classOther, 0, 0}, {0xfc0007fe, 0xf0000728, classOther, 0, 0}, {0xfc0007fe, 0xf000072a, classOther, 0, 0}, {0xfc0007fe, 0xf000072c, classOther, 0, 0}, {0xfc0007f8, 0xf0000740, classOther, 0, 0}, {0xfc0007f8, 0xf0000748, classOther, 0, 0}, {0xfc1f07fc, 0xf0000760, classOther, 0, 0}, {0xfc1f07fc, 0xf0000764, classOther, 0, 0}, {0xfc0007fe, 0xf0000768, classOther, 0, 0}, {0xfc0007fe, 0xf000076a, classOther, 0, 0}, {0xfc1f07fc, 0xf000076c, classOther, 0, 0}, {0xfc0007f8, 0xf0000780, classOther, 0, 0}, {0xfc0007f8, 0xf0000788, classOther, 0, 0}, {0xfc1f07fc, 0xf00007a0, classOther, 0, 0}, {0xfc1f07fc, 0xf00007a4, classOther, 0, 0}, {0xfc0007b8, 0xf00007a8, classOther, 0, 0}, {0xfc0007f8, 0xf00007c0, classOther, 0, 0}, {0xfc0007f8, 0xf00007c8, classOther, 0, 0}, {0xfc1f07fc, 0xf00007e0, classOther, 0, 0}, {0xfc1f07fc, 0xf00007e4, classOther, 0, 0}, {0xfc1f07fd, 0xf001056c, classOther, 0, 0}, {0xfc1f07fc, 0xf001076c, classOther, 0, 0}, {0xfc7f07fd, 0xf002076c, classOther, 0, 0}, {0xfc1f07fc, 0xf007076c, classOther, 0, 0}, {0xfc1f07fc, 0xf008076c, classOther, 0, 0}, {0xfc1f07fc, 0xf009076c, classOther, 0, 0}, {0xfc1f07fc, 0xf00f076c, classOther, 0, 0}, {0xfc1f07fc, 0xf010056c, classOther, 0, 0}, {0xfc1f07fc, 0xf010076c, classOther, 0, 0}, {0xfc1f07fc, 0xf011056c, classOther, 0, 0}, {0xfc1f07fc, 0xf011076c, classOther, 0, 0}, {0xfc1f07fc, 0xf017076c, classOther, 0, 0}, {0xfc1f07fc, 0xf018076c, classOther, 0, 0}, {0xfc1f07fc, 0xf019076c, classOther, 0, 0}, {0xfc1f07fe, 0xf01f02d0, classOther, 0, 0}, {0xfc1f07fc, 0xf01f076c, classOther, 0, 0}, {0xfc000003, 0xf4000000, classOther, 135, 1}, {0xfc000007, 0xf4000001, classOther, 0, 0}, {0xfc000003, 0xf4000002, classOther, 0, 0}, {0xfc000003, 0xf4000003, classOther, 0, 0}, {0xfc000007, 0xf4000005, classOther, 0, 0}, {0xfc000003, 0xf8000000, classOther, 0, 0}, {0xfc000003, 0xf8000001, classOther, 136, 1}, {0xfc000003, 0xf8000002, classOther, 137, 1}, {0xfc6007ff, 0xfc000000, classOther, 0, 0}, {0xfc0007ff, 0xfc000004, classOther, 138, 3}, {0xfc0007ff, 0xfc000005, classOther, 138, 3}, {0xfc0001ff, 0xfc000006, classOther, 141, 3}, {0xfc0001ff, 0xfc000007, classOther, 141, 3}, {0xfc0007ff, 0xfc000008, classOther, 0, 0}, {0xfc0007ff, 0xfc000009, classOther, 0, 0}, {0xfc0001ff, 0xfc00000a, classOther, 0, 0}, {0xfc0001ff, 0xfc00000b, classOther, 0, 0}, {0xfc0007ff, 0xfc000010, classOther, 0, 0}, {0xfc0007ff, 0xfc000011, classOther, 0, 0}, {0xfc1f07ff, 0xfc000018, classOther, 0, 0}, {0xfc1f07ff, 0xfc000019, classOther, 0, 0}, {0xfc1f07ff, 0xfc00001c, classOther, 0, 0}, {0xfc1f07ff, 0xfc00001d, classOther, 0, 0}, {0xfc1f07ff, 0xfc00001e, classOther, 0, 0}, {0xfc1f07ff, 0xfc00001f, classOther, 0, 0}, {0xfc0007ff, 0xfc000024, classOther, 0, 0}, {0xfc0007ff, 0xfc000025, classOther, 0, 0}, {0xfc0007ff, 0xfc000028, classOther, 0, 0}, {0xfc0007ff, 0xfc000029, classOther, 0, 0}, {0xfc0007ff, 0xfc00002a, classOther, 0, 0}, {0xfc0007ff, 0xfc00002b, classOther, 0, 0}, {0xfc1f07ff, 0xfc00002c, classOther, 0, 0}, {0xfc1f07ff, 0xfc00002d, classOther, 0, 0}, {0xfc00003f, 0xfc00002e, classOther, 0, 0}, {0xfc00003f, 0xfc00002f, classOther, 0, 0}, {0xfc1f07ff, 0xfc000030, classOther, 0, 0}, {0xfc1f07ff, 0xfc000031, classOther, 0, 0}, {0xfc00f83f, 0xfc000032, classOther, 0, 0}, {0xfc00f83f, 0xfc000033, classOther, 0, 0}, {0xfc1f07ff, 0xfc000034, classOther, 0, 0}, {0xfc1f07ff, 0xfc000035, classOther, 0, 0}, {0xfc00003f, 0xfc000038, classOther, 0, 0}, {0xfc00003f, 0xfc000039, classOther, 0, 0}, {0xfc00003f, 0xfc00003a, classOther, 0, 0}, {0xfc00003f, 0xfc00003b, classOther, 0, 0}, {0xfc00003f, 0xfc00003c, classOther, 0, 0}, {0xfc00003f, 0xfc00003d, classOther, 0, 0}, {0xfc00003f, 0xfc00003e, classOther, 0, 0}, {0xfc00003f, 0xfc00003f, classOther, 0, 0}, {0xfc6007ff, 0xfc000040, classOther, 0, 0}, {0xfc0007ff, 0xfc000044, classOther, 144, 3}, {0xfc0007ff, 0xfc000045, classOther, 144, 3}, {0xfc0001ff, 0xfc000046, classOther, 147, 2}, {0xfc0001ff, 0xfc000047, classOther, 147, 2}, {0xfc0007ff, 0xfc000048, classOther, 0, 0}, {0xfc0007ff, 0xfc000049, classOther, 0, 0}, {0xfc0001ff, 0xfc00004a, classOther, 0, 0}, {0xfc1fffff, 0xfc00004c, classOther, 0, 0}, {0xfc1fffff, 0xfc00004d, classOther, 0, 0}, {0xfc1f07ff, 0xfc000050, classOther, 0, 0}, {0xfc1f07ff, 0xfc000051, classOther, 0, 0}, {0xfc63ffff, 0xfc000080, classOther, 0, 0}, {0xfc0003ff, 0xfc000084, classOther, 149, 2}, {0xfc0003ff, 0xfc000085, classOther, 149, 2}, {0xfc0001ff, 0xfc000086, classOther, 151, 2}, {0xfc0001ff, 0xfc000087, classOther, 151, 2}, {0xfc0007ff, 0xfc000088, classOther, 0, 0}, {0xfc1fffff, 0xfc00008c, classOther, 0, 0}, {0xfc1fffff, 0xfc00008d, classOther, 0, 0}, {0xfc1f07ff, 0xfc000090, classOther, 0, 0}, {0xfc1f07ff, 0xfc000091, classOther, 0, 0}, {0xfc0003ff, 0xfc0000c4, classOther, 153, 2}, {0xfc0003ff, 0xfc0000c5, classOther, 153, 2}, {0xfc0001ff, 0xfc0000c6, classOther, 155, 2}, {0xfc0001ff, 0xfc0000c7, classOther, 155, 2}, {0xfc0007ff, 0xfc0000c8, classOther, 0, 0}, {0xfc6007ff, 0xfc000100, classOther, 0, 0}, {0xfc0007ff, 0xfc000104, classOther, 157, 2}, {0xfc6007ff, 0xfc000108, classOther, 0, 0}, {0xfc7e0fff, 0xfc00010c, classOther, 0, 0}, {0xfc7e0fff, 0xfc00010d, classOther, 0, 0}, {0xfc1f07ff, 0xfc000110, classOther, 0, 0}, {0xfc1f07ff, 0xfc000111, classOther, 0, 0}, {0xfc1f07ff, 0xfc00011c, classOther, 0, 0}, {0xfc1f07ff, 0xfc00011d, classOther, 0, 0}, {0xfc1f07ff, 0xfc00011e, classOther, 0, 0}, {0xfc1f07ff, 0xfc00011f, classOther, 0, 0}, {0xfc7f07ff, 0xfc000140, classOther, 0, 0}, {0xfc0007ff, 0xfc000144, classOther, 159, 2}, {0xfc6007ff, 0xfc000148, classOther, 0, 0}, {0xfc0003ff, 0xfc000184, classOther, 161, 1}, {0xfc0007ff, 0xfc000188, classOther, 0, 0}, {0xfc0003ff, 0xfc0001c4, classOther, 162, 1}, {0xfc0001ff, 0xfc0001c6, classOther, 163, 2}, {0xfc0001ff, 0xfc0001c7, classOther, 163, 2}, {0xfc0007ff, 0xfc0001c8, classOther, 0, 0}, {0xfc0007ff, 0xfc000204, classOther, 165, 1}, {0xfc0007ff, 0xfc000205, classOther, 165, 1}, {0xfc1f07ff, 0xfc000210, classOther, 0, 0}, {0xfc1f07ff, 0xfc000211, classOther, 0, 0}, {0xfc0007ff, 0xfc000244, classOther, 166, 1}, {0xfc0007ff, 0xfc000245, classOther, 166, 1}, {0xfc0007ff, 0xfc000284, classOther, 167, 2}, {0xfc0007ff, 0xfc000285, classOther, 167, 2}, {0xfc0007ff, 0xfc0002c4, classOther, 169, 1}, {0xfc0007ff, 0xfc0002c5, classOther, 169, 1}, {0xfc0007ff, 0xfc000308, classOther, 0, 0}, {0xfc0007ff, 0xfc000309, classOther, 0, 0}, {0xfc1f07ff, 0xfc000310, classOther, 0, 0}, {0xfc1f07ff, 0xfc000311, classOther, 0, 0}, {0xfc0007ff, 0xfc000348, classOther, 0, 0}, {0xfc0007ff, 0xfc000349, classOther, 0, 0}, {0xfc1f07ff, 0xfc000350, classOther, 0, 0}, {0xfc1f07ff, 0xfc000351, classOther, 0, 0}, {0xfc0007ff, 0xfc000388, classOther, 0, 0}, {0xfc0007ff, 0xfc000389, classOther, 0, 0}, {0xfc1f07ff, 0xfc000390, classOther, 0, 0}, {0xfc1f07ff, 0xfc000391, classOther, 0, 0}, {0xfc0007ff, 0xfc0003c8, classOther, 0, 0}, {0xfc0007ff, 0xfc0003c9, classOther, 0, 0}, {0xfc1f07ff, 0xfc0003d0, classOther, 0, 0}, {0xfc1f07ff, 0xfc0003d1, classOther, 0, 0}, {0xfc0007ff, 0xfc000404, classOther, 170, 3}, {0xfc0007ff, 0xfc000405, classOther, 170, 3}, {0xfc0007ff, 0xfc000408, classOther, 0, 0}, {0xfc0007ff, 0xfc000409, classOther, 0, 0}, {0xfc0007ff, 0xfc000444, classOther, 173, 3}, {0xfc0007ff, 0xfc000445, classOther, 173, 3}, {0xfc0007ff, 0xfc000448, classOther, 0, 0}, {0xfc0007ff, 0xfc000449, classOther, 0, 0}, {0xfc1fffff, 0xfc00048e, classOther, 0, 0}, {0xfc1fffff, 0xfc00048f, classOther, 0, 0}, {0xfc0007ff, 0xfc000504, classOther, 176, 2}, {0xfc6007ff, 0xfc000508, classOther, 0, 0}, {0xfc0007ff, 0xfc000544, classOther, 178, 1}, {0xfc4007ff, 0xfc000546, classOther, 179, 1}, {0xfc0007ff, 0xfc000548, classOther, 0, 0}, {0xfc0007ff, 0xfc000588, classOther, 0, 0}, {0xfc0007ff, 0xfc00058e, classOther, 0, 0}, {0xfc0007ff, 0xfc00058f, classOther, 0, 0}, {0xfc0007ff, 0xfc0005c8, classOther, 0, 0}, {0xfc0007ff, 0xfc000604, classOther, 180, 2}, {0xfc0007ff, 0xfc000605, classOther, 180, 2}, {0xfc0007ff, 0xfc000644, classOther, 182, 1}, {0xfc0007ff, 0xfc000645, classOther, 182, 1}, {0xfc1f07ff, 0xfc000648, classOther, 0, 0}, {0xfc1f07ff, 0xfc00065c, classOther, 0, 0}, {0xfc1f07ff, 0xfc00065d, classOther, 0, 0}, {0xfc1f07ff, 0xfc00065e, classOther, 0, 0}, {0xfc1f07ff, 0xfc00065f, classOther, 0, 0}, {0xfc0007ff, 0xfc000684, classOther, 183, 2}, {0xfc0007ff, 0xfc000685, classOther, 183, 2}, {0xfc1f07ff, 0xfc000688, classOther, 0, 0}, {0xfc0007ff, 0xfc00068c, classOther, 0, 0}, {0xfc1f07ff, 0xfc00069c, classOther, 0, 0}, {0xfc1f07ff, 0xfc00069d, classOther, 0, 0}, {0xfc0007ff, 0xfc0006c4, classOther, 185, 2}, {0xfc0007ff, 0xfc0006c5, classOther, 185, 2}, {0xfc0007ff, 0xfc0006c8, classOther, 0, 0}, {0xfc1f07ff, 0xfc00075c, classOther, 0, 0}, {0xfc1f07ff, 0xfc00075d, classOther, 0, 0}, {0xfc1f07ff, 0xfc00075e, classOther, 0, 0}, {0xfc1f07ff, 0xfc00075f, classOther, 0, 0}, {0xfc0007ff, 0xfc00078c, classOther, 0, 0}, {0xfc1f07ff, 0xfc00079c, classOther, 0, 0}, {0xfc1f07ff, 0xfc00079d, classOther, 0, 0}, {0xfc1f07ff, 0xfc0007c4, classOther, 187, 1}, {0xfc1fffff, 0xfc01048e, classOther, 0, 0}, {0xfc1f07ff, 0xfc010688, classOther, 0, 0}, {0xfc1f07ff, 0xfc0107c4, classOther, 188, 1}, {0xfc1f07ff, 0xfc020648, classOther, 0, 0}, {0xfc1f07ff, 0xfc020688, classOther, 0, 0}, {0xfc1f07ff, 0xfc030688, classOther, 0, 0}, {0xfc1f07ff, 0xfc080648, classOther, 0, 0}, {0xfc1f07ff, 0xfc080688, classOther, 0, 0}, {0xfc1f07ff, 0xfc090688, classOther, 0, 0}, {0xfc1f07ff, 0xfc0a0688, classOther, 0, 0}, {0xfc1f07ff, 0xfc0b0688, classOther, 0, 0}, {0xfc1f07ff, 0xfc100648, classOther, 0, 0}, {0xfc1f07ff, 0xfc110688, classOther, 0, 0}, {0xfc1f07ff, 0xfc120648, classOther, 0, 0}, {0xfc1f07ff, 0xfc14048e, classOther, 0, 0}, {0xfc1f07ff, 0xfc140688, classOther, 0, 0}, {0xfc1f07ff, 0xfc140689, classOther, 0, 0}, {0xfc1fc7ff, 0xfc15048e, classOther, 0, 0}, {0xfc1f07ff, 0xfc16048e, classOther, 0, 0}, {0xfc1f07ff, 0xfc160688, classOther, 0, 0}, {0xfc1fe7ff, 0xfc17048e, classOther, 0, 0}, {0xfc1fffff, 0xfc18048e, classOther, 0, 0}, {0xfc1f07ff, 0xfc190688, classOther, 0, 0}, {0xfc1f07ff, 0xfc1b0648, classOther, 0, 0}, {0xfc1f07ff, 0xfc1b0649, classOther, 0, 0}, {0xfc000000, 0xa4000000, classOther, 0, 0}, {0xfc000000, 0xa8000000, classOther, 0, 0}, {0xfc000000, 0xac000000, classOther, 0, 0}, {0xfc000000, 0xb8000000, classOther, 0, 0}, {0xfc000000, 0xbc000000, classOther, 0, 0}, {0xf8000000, 0xc8000000, classOther, 0, 0}, {0xf8000000, 0xd8000000, classOther, 0, 0}, {0xfc000000, 0xe0000000, classOther, 189, 2}, {0xfc000000, 0xe4000000, classOther, 0, 0}, {0xfc000000, 0xe8000000, classOther, 0, 0}, {0xfc000000, 0xf0000000, classOther, 191, 1}, {0xfc000000, 0xf4000000, classOther, 0, 0}, {0xfc000000, 0xf8000000, classOther, 0, 0}, {0xfc1f0000, 0xa4000000, classPCMemory, 0, 0}, {0xfc1f0000, 0xa8000000, classPCMemory, 0, 0}, {0xfc1f0000, 0xac000000, classPCMemory, 0, 0}, {0xfc1f0000, 0xb8000000, classPCMemory, 0, 0}, {0xfc1f0000, 0xbc000000, classPCMemory, 0, 0}, {0xf81f0000, 0xc8000000, classPCMemory, 0, 0}, {0xf81f0000, 0xd8000000, classPCMemory, 0, 0}, {0xfc1f0000, 0xe0000000, classPCMemory, 192, 2}, {0xfc1f0000, 0xe4000000, classPCMemory, 0, 0}, {0xfc1f0000, 0xe8000000, classPCMemory, 0, 0}, {0xfc1f0000, 0xf0000000, classPCMemory, 194, 1}, {0xfc1f0000, 0xf4000000, classPCMemory, 0, 0}, {0xfc1f0000, 0xf8000000, classPCMemory, 0, 0}, {0xfc1c0000, 0x80000000, classOther, 0, 0}, {0xfc1e0000, 0x80040000, classOther, 0, 0}, {0xfc1e0000, 0x80060000, classOther, 0, 0}, {0xfc000030, 0x84000000, classOther, 0, 0}, {0xfc000030, 0x84000010, classOther, 0, 0}, {0xfc000030, 0x84000020, classOther, 0, 0}, {0xfc000030, 0x84000030, classOther, 0, 0}, {0xfc000030, 0x88000000, classOther, 0, 0}, {0xfc000030, 0x88000010, classOther, 0, 0}, {0xfc000000, 0x38000000, classOther, 0, 0}, {0xfc000000, 0x80000000, classOther, 0, 0}, {0xfc000000, 0x88000000, classOther, 0, 0}, {0xfc000000, 0x90000000, classOther, 0, 0}, {0xfc000000, 0x98000000, classOther, 0, 0}, {0xfc000000, 0xa0000000, classOther, 0, 0}, {0xfc000000, 0xa8000000, classOther, 0, 0}, {0xfc000000, 0xb0000000, classOther, 0, 0}, {0xfc000000, 0xc0000000, classOther, 0, 0}, {0xfc000000, 0xc8000000, classOther, 0, 0}, {0xfc000000, 0xd0000000, classOther, 0, 0}, {0xfc000000, 0xd8000000, classOther, 0, 0}, {0xfc1f0000, 0x38000000, classPCAddress, 0, 0}, {0xfc1f0000, 0x80000000, classPCMemory, 0, 0}, {0xfc1f0000, 0x88000000, classPCMemory, 0, 0}, {0xfc1f0000, 0x90000000, classPCMemory, 0, 0}, {0xfc1f0000, 0x98000000, classPCMemory, 0, 0}, {0xfc1f0000, 0xa0000000, classPCMemory, 0, 0}, {0xfc1f0000, 0xa8000000, classPCMemory, 0, 0}, {0xfc1f0000, 0xb0000000, classPCMemory, 0, 0}, {0xfc1f0000, 0xc0000000, classPCMemory, 0, 0}, {0xfc1f0000, 0xc8000000, classPCMemory, 0, 0}, {0xfc1f0000, 0xd0000000, classPCMemory, 0, 0}, {0xfc1f0000, 0xd8000000, classPCMemory, 0, 0}, {0x0, 0x0, classPrefixedNop, 0, 0}, {0xfc6007f9, 0xec000010, classOther, 195, 2}, {0xfc6007f9, 0xec000018, classOther, 197, 2}, {0xfc6007f9, 0xec000090, classOther, 199, 2}, {0xfc6007f9, 0xec000098, classOther, 201, 2}, {0xfc6007f9, 0xec0000d0, classOther, 203, 2}, {0xfc6007f9, 0xec0000d8, classOther, 205, 2}, {0xfc6007f9, 0xec000110, classOther, 207, 2}, {0xfc6007f9, 0xec000118, classOther, 209, 2}, {0xfc6007f9, 0xec000150, classOther, 211, 2}, {0xfc6007f9, 0xec000158, classOther, 213, 2}, {0xfc6007f9, 0xec000190, classOther, 215, 2}, {0xfc6007f9, 0xec000198, classOther, 217, 2}, {0xfc6007f9, 0xec0001d0, classOther, 219, 2}, {0xfc6007f9, 0xec0001d8, classOther, 221, 2}, {0xfc6007f9, 0xec000258, classOther, 223, 2}, {0xfc6007f9, 0xec000290, classOther, 225, 2}, {0xfc6007f9, 0xec0002d0, classOther, 227, 2}, {0xfc6007f9, 0xec000318, classOther, 229, 2}, {0xfc6007f9, 0xec000358, classOther, 231, 2}, {0xfc6007f9, 0xec000390, classOther, 233, 2}, {0xfc6007f9, 0xec0003d0, classOther, 235, 2}, {0xfc6007f9, 0xec000490, classOther, 237, 2}, {0xfc6007f9, 0xec0004d0, classOther, 239, 2}, {0xfc6007f9, 0xec000590, classOther, 241, 2}, {0xfc6007f9, 0xec0005d0, classOther, 243, 2}, {0xfc6007f9, 0xec000690, classOther, 245, 2}, {0xfc6007f9, 0xec0006d0, classOther, 247, 2}, {0xfc6007f9, 0xec000790, classOther, 249, 2}, {0xfc6007f9, 0xec0007d0, classOther, 251, 2}}
+	{0x0, 0x1, classOther, 0, 0},                              //
+	{0xfc0007ff, 0x200, classHalt, 0, 0},                      // attn
+	{0xfc000000, 0x8000000, classTrap, 0, 0},                  // tdi
+	{0xfc000000, 0xc000000, classTrap, 0, 0},                  // twi
+	{0xfc0007ff, 0x10000000, classOther, 0, 0},                // vaddubm
+	{0xfc00ffff, 0x10000001, classOther, 0, 0},                // vmul10cuq
+	{0xfc0007ff, 0x10000002, classOther, 0, 0},                // vmaxub
+	{0xfc0007ff, 0x10000004, classOther, 0, 0},                // vrlb
+	{0xfc0007ff, 0x10000005, classOther, 0, 0},                // vrlq
+	{0xfc0007ff, 0x10000006, classOther, 0, 0},                // vcmpequb
+	{0xfc0007ff, 0x10000406, classOther, 0, 0},                // vcmpequb.
+	{0xfc0007ff, 0x10000007, classOther, 0, 0},                // vcmpneb
+	{0xfc0007ff, 0x10000407, classOther, 0, 0},                // vcmpneb.
+	{0xfc0007ff, 0x10000008, classOther, 0, 0},                // vmuloub
+	{0xfc0007ff, 0x1000000a, classOther, 0, 0},                // vaddfp
+	{0xfc0007ff, 0x1000000b, classOther, 0, 0},                // vdivuq
+	{0xfc0007ff, 0x1000000c, classOther, 0, 0},                // vmrghb
+	{0xfc1f07ff, 0x1000000d, classOther, 0, 0},                // vstribl
+	{0xfc1f07ff, 0x1000040d, classOther, 0, 0},                // vstribl.
+	{0xfc0007ff, 0x1000000e, classOther, 0, 0},                // vpkuhum
+	{0xfc0007ff, 0x1000000f, classOther, 0, 0},                // vinsbvlx
+	{0xfc00003e, 0x10000014, classOther, 0, 0},                // mtvsrbmi
+	{0xfc00063f, 0x10000016, classOther, 0, 0},                // vsldbi
+	{0xfc00003f, 0x10000017, classOther, 0, 0},                // vmsumcud
+	{0xfc00003f, 0x10000018, classOther, 0, 0},                // vextdubvlx
+	{0xfc00003f, 0x10000019, classOther, 0, 0},                // vextdubvrx
+	{0xfc00003f, 0x1000001a, classOther, 0, 0},                // vextduhvlx
+	{0xfc00003f, 0x1000001b, classOther, 0, 0},                // vextduhvrx
+	{0xfc00003f, 0x1000001c, classOther, 0, 0},                // vextduwvlx
+	{0xfc00003f, 0x1000001d, classOther, 0, 0},                // vextduwvrx
+	{0xfc00003f, 0x1000001e, classOther, 0, 0},                // vextddvlx
+	{0xfc00003f, 0x1000001f, classOther, 0, 0},                // vextddvrx
+	{0xfc00003f, 0x10000020, classOther, 0, 0},                // vmhaddshs
+	{0xfc00003f, 0x10000021, classOther, 0, 0},                // vmhraddshs
+	{0xfc00003f, 0x10000022, classOther, 0, 0},                // vmladduhm
+	{0xfc00003f, 0x10000023, classOther, 0, 0},                // vmsumudm
+	{0xfc00003f, 0x10000024, classOther, 0, 0},                // vmsumubm
+	{0xfc00003f, 0x10000025, classOther, 0, 0},                // vmsummbm
+	{0xfc00003f, 0x10000026, classOther, 0, 0},                // vmsumuhm
+	{0xfc00003f, 0x10000027, classOther, 0, 0},                // vmsumuhs
+	{0xfc00003f, 0x10000028, classOther, 0, 0},                // vmsumshm
+	{0xfc00003f, 0x10000029, classOther, 0, 0},                // vmsumshs
+	{0xfc00003f, 0x1000002a, classOther, 0, 0},                // vsel
+	{0xfc00003f, 0x1000002b, classOther, 0, 0},                // vperm
+	{0xfc00043f, 0x1000002c, classOther, 0, 0},                // vsldoi
+	{0xfc00003f, 0x1000002d, classOther, 0, 0},                // vpermxor
+	{0xfc00003f, 0x1000002e, classOther, 0, 0},                // vmaddfp
+	{0xfc00003f, 0x1000002f, classOther, 0, 0},                // vnmsubfp
+	{0xfc00003f, 0x10000030, classOther, 0, 0},                // maddhd
+	{0xfc00003f, 0x10000031, classOther, 0, 0},                // maddhdu
+	{0xfc00003f, 0x10000033, classOther, 0, 0},                // maddld
+	{0xfc00003f, 0x1000003b, classOther, 0, 0},                // vpermr
+	{0xfc00003f, 0x1000003c, classOther, 0, 0},                // vaddeuqm
+	{0xfc00003f, 0x1000003d, classOther, 0, 0},                // vaddecuq
+	{0xfc00003f, 0x1000003e, classOther, 0, 0},                // vsubeuqm
+	{0xfc00003f, 0x1000003f, classOther, 0, 0},                // vsubecuq
+	{0xfc0007ff, 0x10000040, classOther, 0, 0},                // vadduhm
+	{0xfc0007ff, 0x10000041, classOther, 0, 0},                // vmul10ecuq
+	{0xfc0007ff, 0x10000042, classOther, 0, 0},                // vmaxuh
+	{0xfc0007ff, 0x10000044, classOther, 0, 0},                // vrlh
+	{0xfc0007ff, 0x10000045, classOther, 0, 0},                // vrlqmi
+	{0xfc0007ff, 0x10000046, classOther, 0, 0},                // vcmpequh
+	{0xfc0007ff, 0x10000446, classOther, 0, 0},                // vcmpequh.
+	{0xfc0007ff, 0x10000047, classOther, 0, 0},                // vcmpneh
+	{0xfc0007ff, 0x10000447, classOther, 0, 0},                // vcmpneh.
+	{0xfc0007ff, 0x10000048, classOther, 0, 0},                // vmulouh
+	{0xfc0007ff, 0x1000004a, classOther, 0, 0},                // vsubfp
+	{0xfc0007ff, 0x1000004c, classOther, 0, 0},                // vmrghh
+	{0xfc0007ff, 0x1000004e, classOther, 0, 0},                // vpkuwum
+	{0xfc0007ff, 0x1000004f, classOther, 0, 0},                // vinshvlx
+	{0xfc0007ff, 0x10000080, classOther, 0, 0},                // vadduwm
+	{0xfc0007ff, 0x10000082, classOther, 0, 0},                // vmaxuw
+	{0xfc0007ff, 0x10000084, classOther, 0, 0},                // vrlw
+	{0xfc0007ff, 0x10000085, classOther, 0, 0},                // vrlwmi
+	{0xfc0007ff, 0x10000086, classOther, 0, 0},                // vcmpequw
+	{0xfc0007ff, 0x10000486, classOther, 0, 0},                // vcmpequw.
+	{0xfc0007ff, 0x10000087, classOther, 0, 0},                // vcmpnew
+	{0xfc0007ff, 0x10000487, classOther, 0, 0},                // vcmpnew.
+	{0xfc0007ff, 0x10000088, classOther, 0, 0},                // vmulouw
+	{0xfc0007ff, 0x10000089, classOther, 0, 0},                // vmuluwm
+	{0xfc0007ff, 0x1000008b, classOther, 0, 0},                // vdivuw
+	{0xfc0007ff, 0x1000008c, classOther, 0, 0},                // vmrghw
+	{0xfc0007ff, 0x1000008e, classOther, 0, 0},                // vpkuhus
+	{0xfc0007ff, 0x1000008f, classOther, 0, 0},                // vinswvlx
+	{0xfc0007ff, 0x100000c0, classOther, 0, 0},                // vaddudm
+	{0xfc0007ff, 0x100000c2, classOther, 0, 0},                // vmaxud
+	{0xfc0007ff, 0x100000c4, classOther, 0, 0},                // vrld
+	{0xfc0007ff, 0x100000c5, classOther, 0, 0},                // vrldmi
+	{0xfc0007ff, 0x100000c6, classOther, 0, 0},                // vcmpeqfp
+	{0xfc0007ff, 0x100004c6, classOther, 0, 0},                // vcmpeqfp.
+	{0xfc0007ff, 0x100000c7, classOther, 0, 0},                // vcmpequd
+	{0xfc0007ff, 0x100004c7, classOther, 0, 0},                // vcmpequd.
+	{0xfc0007ff, 0x100000c8, classOther, 0, 0},                // vmuloud
+	{0xfc0007ff, 0x100000cb, classOther, 0, 0},                // vdivud
+	{0xfc0007ff, 0x100000ce, classOther, 0, 0},                // vpkuwus
+	{0xfc1007ff, 0x100000cf, classOther, 0, 0},                // vinsw
+	{0xfc0007ff, 0x10000100, classOther, 0, 0},                // vadduqm
+	{0xfc6007ff, 0x10000101, classOther, 0, 0},                // vcmpuq
+	{0xfc0007ff, 0x10000102, classOther, 0, 0},                // vmaxsb
+	{0xfc0007ff, 0x10000104, classOther, 0, 0},                // vslb
+	{0xfc0007ff, 0x10000105, classOther, 0, 0},                // vslq
+	{0xfc0007ff, 0x10000107, classOther, 0, 0},                // vcmpnezb
+	{0xfc0007ff, 0x10000507, classOther, 0, 0},                // vcmpnezb.
+	{0xfc0007ff, 0x10000108, classOther, 0, 0},                // vmulosb
+	{0xfc1f07ff, 0x1000010a, classOther, 0, 0},                // vrefp
+	{0xfc0007ff, 0x1000010b, classOther, 0, 0},                // vdivsq
+	{0xfc0007ff, 0x1000010c, classOther, 0, 0},                // vmrglb
+	{0xfc0007ff, 0x1000010e, classOther, 0, 0},                // vpkshus
+	{0xfc0007ff, 0x1000010f, classOther, 0, 0},                // vinsbvrx
+	{0xfc0007ff, 0x10000140, classOther, 0, 0},                // vaddcuq
+	{0xfc6007ff, 0x10000141, classOther, 0, 0},                // vcmpsq
+	{0xfc0007ff, 0x10000142, classOther, 0, 0},                // vmaxsh
+	{0xfc0007ff, 0x10000144, classOther, 0, 0},                // vslh
+	{0xfc0007ff, 0x10000145, classOther, 0, 0},                // vrlqnm
+	{0xfc0007ff, 0x10000147, classOther, 0, 0},                // vcmpnezh
+	{0xfc0007ff, 0x10000547, classOther, 0, 0},                // vcmpnezh.
+	{0xfc0007ff, 0x10000148, classOther, 0, 0},                // vmulosh
+	{0xfc1f07ff, 0x1000014a, classOther, 0, 0},                // vrsqrtefp
+	{0xfc0007ff, 0x1000014c, classOther, 0, 0},                // vmrglh
+	{0xfc0007ff, 0x1000014e, classOther, 0, 0},                // vpkswus
+	{0xfc0007ff, 0x1000014f, classOther, 0, 0},                // vinshvrx
+	{0xfc0007ff, 0x10000180, classOther, 0, 0},                // vaddcuw
+	{0xfc0007ff, 0x10000182, classOther, 0, 0},                // vmaxsw
+	{0xfc0007ff, 0x10000184, classOther, 0, 0},                // vslw
+	{0xfc0007ff, 0x10000185, classOther, 0, 0},                // vrlwnm
+	{0xfc0007ff, 0x10000187, classOther, 0, 0},                // vcmpnezw
+	{0xfc0007ff, 0x10000587, classOther, 0, 0},                // vcmpnezw.
+	{0xfc0007ff, 0x10000188, classOther, 0, 0},                // vmulosw
+	{0xfc1f07ff, 0x1000018a, classOther, 0, 0},                // vexptefp
+	{0xfc0007ff, 0x1000018b, classOther, 0, 0},                // vdivsw
+	{0xfc0007ff, 0x1000018c, classOther, 0, 0},                // vmrglw
+	{0xfc0007ff, 0x1000018d, classOther, 0, 0},                // vclrlb
+	{0xfc0007ff, 0x1000018e, classOther, 0, 0},                // vpkshss
+	{0xfc0007ff, 0x1000018f, classOther, 0, 0},                // vinswvrx
+	{0xfc0007ff, 0x100001c2, classOther, 0, 0},                // vmaxsd
+	{0xfc0007ff, 0x100001c4, classOther, 0, 0},                // vsl
+	{0xfc0007ff, 0x100001c5, classOther, 0, 0},                // vrldnm
+	{0xfc0007ff, 0x100001c6, classOther, 0, 0},                // vcmpgefp
+	{0xfc0007ff, 0x100005c6, classOther, 0, 0},                // vcmpgefp.
+	{0xfc0007ff, 0x100001c7, classOther, 0, 0},                // vcmpequq
+	{0xfc0007ff, 0x100005c7, classOther, 0, 0},                // vcmpequq.
+	{0xfc0007ff, 0x100001c8, classOther, 0, 0},                // vmulosd
+	{0xfc0007ff, 0x100001c9, classOther, 0, 0},                // vmulld
+	{0xfc1f07ff, 0x100001ca, classOther, 0, 0},                // vlogefp
+	{0xfc0007ff, 0x100001cb, classOther, 0, 0},                // vdivsd
+	{0xfc0007ff, 0x100001cd, classOther, 0, 0},                // vclrrb
+	{0xfc0007ff, 0x100001ce, classOther, 0, 0},                // vpkswss
+	{0xfc1007ff, 0x100001cf, classOther, 0, 0},                // vinsd
+	{0xfc0007ff, 0x10000200, classOther, 0, 0},                // vaddubs
+	{0xfc00ffff, 0x10000201, classOther, 0, 0},                // vmul10uq
+	{0xfc0007ff, 0x10000202, classOther, 0, 0},                // vminub
+	{0xfc0007ff, 0x10000204, classOther, 0, 0},                // vsrb
+	{0xfc0007ff, 0x10000205, classOther, 0, 0},                // vsrq
+	{0xfc0007ff, 0x10000206, classOther, 0, 0},                // vcmpgtub
+	{0xfc0007ff, 0x10000606, classOther, 0, 0},                // vcmpgtub.
+	{0xfc0007ff, 0x10000208, classOther, 0, 0},                // vmuleub
+	{0xfc1f07ff, 0x1000020a, classOther, 0, 0},                // vrfin
+	{0xfc0007ff, 0x1000020b, classOther, 0, 0},                // vdiveuq
+	{0xfc1007ff, 0x1000020c, classOther, 0, 0},                // vspltb
+	{0xfc1007ff, 0x1000020d, classOther, 0, 0},                // vextractub
+	{0xfc1f07ff, 0x1000020e, classOther, 0, 0},                // vupkhsb
+	{0xfc0007ff, 0x1000020f, classOther, 0, 0},                // vinsblx
+	{0xfc00063f, 0x10000216, classOther, 0, 0},                // vsrdbi
+	{0xfc0007ff, 0x10000240, classOther, 0, 0},                // vadduhs
+	{0xfc0007ff, 0x10000241, classOther, 0, 0},                // vmul10euq
+	{0xfc0007ff, 0x10000242, classOther, 0, 0},                // vminuh
+	{0xfc0007ff, 0x10000244, classOther, 0, 0},                // vsrh
+	{0xfc0007ff, 0x10000246, classOther, 0, 0},                // vcmpgtuh
+	{0xfc0007ff, 0x10000646, classOther, 0, 0},                // vcmpgtuh.
+	{0xfc0007ff, 0x10000248, classOther, 0, 0},                // vmuleuh
+	{0xfc1f07ff, 0x1000024a, classOther, 0, 0},                // vrfiz
+	{0xfc1807ff, 0x1000024c, classOther, 0, 0},                // vsplth
+	{0xfc1007ff, 0x1000024d, classOther, 0, 0},                // vextractuh
+	{0xfc1f07ff, 0x1000024e, classOther, 0, 0},                // vupkhsh
+	{0xfc0007ff, 0x1000024f, classOther, 0, 0},                // vinshlx
+	{0xfc0007ff, 0x10000280, classOther, 0, 0},                // vadduws
+	{0xfc0007ff, 0x10000282, classOther, 0, 0},                // vminuw
+	{0xfc0007ff, 0x10000284, classOther, 0, 0},                // vsrw
+	{0xfc0007ff, 0x10000286, classOther, 0, 0},                // vcmpgtuw
+	{0xfc0007ff, 0x10000686, classOther, 0, 0},                // vcmpgtuw.
+	{0xfc0007ff, 0x10000287, classOther, 0, 0},                // vcmpgtuq
+	{0xfc0007ff, 0x10000687, classOther, 0, 0},                // vcmpgtuq.
+	{0xfc0007ff, 0x10000288, classOther, 0, 0},                // vmuleuw
+	{0xfc0007ff, 0x10000289, classOther, 0, 0},                // vmulhuw
+	{0xfc1f07ff, 0x1000028a, classOther, 0, 0},                // vrfip
+	{0xfc0007ff, 0x1000028b, classOther, 0, 0},                // vdiveuw
+	{0xfc1c07ff, 0x1000028c, classOther, 0, 0},                // vspltw
+	{0xfc1007ff, 0x1000028d, classOther, 0, 0},                // vextractuw
+	{0xfc1f07ff, 0x1000028e, classOther, 0, 0},                // vupklsb
+	{0xfc0007ff, 0x1000028f, classOther, 0, 0},                // vinswlx
+	{0xfc0007ff, 0x100002c2, classOther, 0, 0},                // vminud
+	{0xfc0007ff, 0x100002c4, classOther, 0, 0},                // vsr
+	{0xfc0007ff, 0x100002c6, classOther, 0, 0},                // vcmpgtfp
+	{0xfc0007ff, 0x100006c6, classOther, 0, 0},                // vcmpgtfp.
+	{0xfc0007ff, 0x100002c7, classOther, 0, 0},                // vcmpgtud
+	{0xfc0007ff, 0x100006c7, classOther, 0, 0},                // vcmpgtud.
+	{0xfc0007ff, 0x100002c8, classOther, 0, 0},                // vmuleud
+	{0xfc0007ff, 0x100002c9, classOther, 0, 0},                // vmulhud
+	{0xfc1f07ff, 0x100002ca, classOther, 0, 0},                // vrfim
+	{0xfc0007ff, 0x100002cb, classOther, 0, 0},                // vdiveud
+	{0xfc1007ff, 0x100002cd, classOther, 0, 0},                // vextractd
+	{0xfc1f07ff, 0x100002ce, classOther, 0, 0},                // vupklsh
+	{0xfc0007ff, 0x100002cf, classOther, 0, 0},                // vinsdlx
+	{0xfc0007ff, 0x10000300, classOther, 0, 0},                // vaddsbs
+	{0xfc0007ff, 0x10000302, classOther, 0, 0},                // vminsb
+	{0xfc0007ff, 0x10000304, classOther, 0, 0},                // vsrab
+	{0xfc0007ff, 0x10000305, classOther, 0, 0},                // vsraq
+	{0xfc0007ff, 0x10000306, classOther, 0, 0},                // vcmpgtsb
+	{0xfc0007ff, 0x10000706, classOther, 0, 0},                // vcmpgtsb.
+	{0xfc0007ff, 0x10000308, classOther, 0, 0},                // vmulesb
+	{0xfc0007ff, 0x1000030a, classOther, 0, 0},                // vcfux
+	{0xfc0007ff, 0x1000030b, classOther, 0, 0},                // vdivesq
+	{0xfc00ffff, 0x1000030c, classOther, 0, 0},                // vspltisb
+	{0xfc1007ff, 0x1000030d, classOther, 0, 0},                // vinsertb
+	{0xfc0007ff, 0x1000030e, classOther, 0, 0},                // vpkpx
+	{0xfc0007ff, 0x1000030f, classOther, 0, 0},                // vinsbrx
+	{0xfc0007ff, 0x10000340, classOther, 0, 0},                // vaddshs
+	{0xfc0007ff, 0x10000341, classOther, 0, 0},                // bcdcpsgn.
+	{0xfc0007ff, 0x10000342, classOther, 0, 0},                // vminsh
+	{0xfc0007ff, 0x10000344, classOther, 0, 0},                // vsrah
+	{0xfc0007ff, 0x10000346, classOther, 0, 0},                // vcmpgtsh
+	{0xfc0007ff, 0x10000746, classOther, 0, 0},                // vcmpgtsh.
+	{0xfc0007ff, 0x10000348, classOther, 0, 0},                // vmulesh
+	{0xfc0007ff, 0x1000034a, classOther, 0, 0},                // vcfsx
+	{0xfc00ffff, 0x1000034c, classOther, 0, 0},                // vspltish
+	{0xfc1007ff, 0x1000034d, classOther, 0, 0},                // vinserth
+	{0xfc1f07ff, 0x1000034e, classOther, 0, 0},                // vupkhpx
+	{0xfc0007ff, 0x1000034f, classOther, 0, 0},                // vinshrx
+	{0xfc0007ff, 0x10000380, classOther, 0, 0},                // vaddsws
+	{0xfc0007ff, 0x10000382, classOther, 0, 0},                // vminsw
+	{0xfc0007ff, 0x10000384, classOther, 0, 0},                // vsraw
+	{0xfc0007ff, 0x10000386, classOther, 0, 0},                // vcmpgtsw
+	{0xfc0007ff, 0x10000786, classOther, 0, 0},                // vcmpgtsw.
+	{0xfc0007ff, 0x10000387, classOther, 0, 0},                // vcmpgtsq
+	{0xfc0007ff, 0x10000787, classOther, 0, 0},                // vcmpgtsq.
+	{0xfc0007ff, 0x10000388, classOther, 0, 0},                // vmulesw
+	{0xfc0007ff, 0x10000389, classOther, 0, 0},                // vmulhsw
+	{0xfc0007ff, 0x1000038a, classOther, 0, 0},                // vctuxs
+	{0xfc0007ff, 0x1000038b, classOther, 0, 0},                // vdivesw
+	{0xfc00ffff, 0x1000038c, classOther, 0, 0},                // vspltisw
+	{0xfc1007ff, 0x1000038d, classOther, 0, 0},                // vinsertw
+	{0xfc0007ff, 0x1000038f, classOther, 0, 0},                // vinswrx
+	{0xfc0007ff, 0x100003c2, classOther, 0, 0},                // vminsd
+	{0xfc0007ff, 0x100003c4, classOther, 0, 0},                // vsrad
+	{0xfc0007ff, 0x100003c6, classOther, 0, 0},                // vcmpbfp
+	{0xfc0007ff, 0x100007c6, classOther, 0, 0},                // vcmpbfp.
+	{0xfc0007ff, 0x100003c7, classOther, 0, 0},                // vcmpgtsd
+	{0xfc0007ff, 0x100007c7, classOther, 0, 0},                // vcmpgtsd.
+	{0xfc0007ff, 0x100003c8, classOther, 0, 0},                // vmulesd
+	{0xfc0007ff, 0x100003c9, classOther, 0, 0},                // vmulhsd
+	{0xfc0007ff, 0x100003ca, classOther, 0, 0},                // vctsxs
+	{0xfc0007ff, 0x100003cb, classOther, 0, 0},                // vdivesd
+	{0xfc1007ff, 0x100003cd, classOther, 0, 0},                // vinsertd
+	{0xfc1f07ff, 0x100003ce, classOther, 0, 0},                // vupklpx
+	{0xfc0007ff, 0x100003cf, classOther, 0, 0},                // vinsdrx
+	{0xfc0007ff, 0x10000400, classOther, 0, 0},                // vsububm
+	{0xfc0005ff, 0x10000401, classOther, 0, 0},                // bcdadd.
+	{0xfc0007ff, 0x10000402, classOther, 0, 0},                // vavgub
+	{0xfc0007ff, 0x10000403, classOther, 0, 0},                // vabsdub
+	{0xfc0007ff, 0x10000404, classOther, 0, 0},                // vand
+	{0xfc0007ff, 0x10000408, classOther, 0, 0},                // vpmsumb
+	{0xfc0007ff, 0x1000040a, classOther, 0, 0},                // vmaxfp
+	{0xfc0007ff, 0x1000040c, classOther, 0, 0},                // vslo
+	{0xfc0007ff, 0x10000440, classOther, 0, 0},                // vsubuhm
+	{0xfc0005ff, 0x10000441, classOther, 0, 0},                // bcdsub.
+	{0xfc0007ff, 0x10000442, classOther, 0, 0},                // vavguh
+	{0xfc0007ff, 0x10000443, classOther, 0, 0},                // vabsduh
+	{0xfc0007ff, 0x10000444, classOther, 0, 0},                // vandc
+	{0xfc0007ff, 0x10000448, classOther, 0, 0},                // vpmsumh
+	{0xfc0007ff, 0x1000044a, classOther, 0, 0},                // vminfp
+	{0xfc0007ff, 0x1000044c, classOther, 0, 0},                // vsro
+	{0xfc0007ff, 0x1000044e, classOther, 0, 0},                // vpkudum
+	{0xfc0007ff, 0x10000480, classOther, 0, 0},                // vsubuwm
+	{0xfc0007ff, 0x10000481, classOther, 0, 0},                // bcdus.
+	{0xfc0007ff, 0x10000482, classOther, 0, 0},                // vavguw
+	{0xfc0007ff, 0x10000483, classOther, 0, 0},                // vabsduw
+	{0xfc0007ff, 0x10000484, classOther, 0, 0},                // vor
+	{0xfc0007ff, 0x10000488, classOther, 0, 0},                // vpmsumw
+	{0xfc0007ff, 0x100004c0, classOther, 0, 0},                // vsubudm
+	{0xfc0005ff, 0x100004c1, classOther, 0, 0},                // bcds.
+	{0xfc0007ff, 0x100004c4, classOther, 0, 0},                // vxor
+	{0xfc0007ff, 0x100004c8, classOther, 0, 0},                // vpmsumd
+	{0xfc0007ff, 0x100004cc, classOther, 0, 0},                // vgnb
+	{0xfc0007ff, 0x100004ce, classOther, 0, 0},                // vpkudus
+	{0xfc0007ff, 0x10000500, classOther, 0, 0},                // vsubuqm
+	{0xfc0005ff, 0x10000501, classOther, 0, 0},                // bcdtrunc.
+	{0xfc0007ff, 0x10000502, classOther, 0, 0},                // vavgsb
+	{0xfc0007ff, 0x10000504, classOther, 0, 0},                // vnor
+	{0xfc0007ff, 0x10000508, classOther, 0, 0},                // vcipher
+	{0xfc0007ff, 0x10000509, classOther, 0, 0},                // vcipherlast
+	{0xfc1f07ff, 0x1000050c, classOther, 0, 0},                // vgbbd
+	{0xfc0007ff, 0x10000540, classOther, 0, 0},                // vsubcuq
+	{0xfc0007ff, 0x10000541, classOther, 0, 0},                // bcdutrunc.
+	{0xfc0007ff, 0x10000542, classOther, 0, 0},                // vavgsh
+	{0xfc0007ff, 0x10000544, classOther, 0, 0},                // vorc
+	{0xfc0007ff, 0x10000548, classOther, 0, 0},                // vncipher
+	{0xfc0007ff, 0x10000549, classOther, 0, 0},                // vncipherlast
+	{0xfc0007ff, 0x1000054c, classOther, 0, 0},                // vbpermq
+	{0xfc0007ff, 0x1000054d, classOther, 0, 0},                // vcfuged
+	{0xfc0007ff, 0x1000054e, classOther, 0, 0},                // vpksdus
+	{0xfc0007ff, 0x10000580, classOther, 0, 0},                // vsubcuw
+	{0xfc1f07ff, 0x10000581, classOther, 0, 0},                // bcdctsq.
+	{0xfc0007ff, 0x10000582, classOther, 0, 0},                // vavgsw
+	{0xfc0007ff, 0x10000584, classOther, 0, 0},                // vnand
+	{0xfc0007ff, 0x1000058d, classOther, 0, 0},                // vpextd
+	{0xfc0005ff, 0x100005c1, classOther, 0, 0},                // bcdsr.
+	{0xfc0007ff, 0x100005c4, classOther, 0, 0},                // vsld
+	{0xfc00ffff, 0x100005c8, classOther, 0, 0},                // vsbox
+	{0xfc0007ff, 0x100005cc, classOther, 0, 0},                // vbpermd
+	{0xfc0007ff, 0x100005cd, classOther, 0, 0},                // vpdepd
+	{0xfc0007ff, 0x100005ce, classOther, 0, 0},                // vpksdss
+	{0xfc0007ff, 0x10000600, classOther, 0, 0},                // vsububs
+	{0xfc1f07ff, 0x10000602, classOther, 0, 0},                // vclzlsbb
+	{0xfc1fffff, 0x10000604, classOther, 0, 0},                // mfvscr
+	{0xfc0007ff, 0x10000608, classOther, 0, 0},                // vsum4ubs
+	{0xfc0007ff, 0x1000060b, classOther, 0, 0},                // vmoduq
+	{0xfc0007ff, 0x1000060d, classOther, 0, 0},                // vextublx
+	{0xfc0007ff, 0x10000640, classOther, 0, 0},                // vsubuhs
+	{0xfc1f07ff, 0x10000642, classOther, 0, 0},                // vexpandbm
+	{0xffff07ff, 0x10000644, classOther, 0, 0},                // mtvscr
+	{0xfc0007ff, 0x10000648, classOther, 0, 0},                // vsum4shs
+	{0xfc0007ff, 0x1000064d, classOther, 0, 0},                // vextuhlx
+	{0xfc1f07ff, 0x1000064e, classOther, 0, 0},                // vupkhsw
+	{0xfc0007ff, 0x10000680, classOther, 0, 0},                // vsubuws
+	{0xfc0007ff, 0x10000682, classOther, 0, 0},                // vshasigmaw
+	{0xfc0007ff, 0x10000684, classOther, 0, 0},                // veqv
+	{0xfc0007ff, 0x10000688, classOther, 0, 0},                // vsum2sws
+	{0xfc0007ff, 0x1000068b, classOther, 0, 0},                // vmoduw
+	{0xfc0007ff, 0x1000068c, classOther, 0, 0},                // vmrgow
+	{0xfc0007ff, 0x1000068d, classOther, 0, 0},                // vextuwlx
+	{0xfc0007ff, 0x100006c2, classOther, 0, 0},                // vshasigmad
+	{0xfc0007ff, 0x100006c4, classOther, 0, 0},                // vsrd
+	{0xfc0007ff, 0x100006cb, classOther, 0, 0},                // vmodud
+	{0xfc1f07ff, 0x100006ce, classOther, 0, 0},                // vupklsw
+	{0xfc0007ff, 0x10000700, classOther, 0, 0},                // vsubsbs
+	{0xfc1f07ff, 0x10000702, classOther, 0, 0},                // vclzb
+	{0xfc1f07ff, 0x10000703, classOther, 0, 0},                // vpopcntb
+	{0xfc0007ff, 0x10000704, classOther, 0, 0},                // vsrv
+	{0xfc0007ff, 0x10000708, classOther, 0, 0},                // vsum4sbs
+	{0xfc0007ff, 0x1000070b, classOther, 0, 0},                // vmodsq
+	{0xfc0007ff, 0x1000070d, classOther, 0, 0},                // vextubrx
+	{0xfc0007ff, 0x10000740, classOther, 0, 0},                // vsubshs
+	{0xfc1f07ff, 0x10000742, classOther, 0, 0},                // vclzh
+	{0xfc1f07ff, 0x10000743, classOther, 0, 0},                // vpopcnth
+	{0xfc0007ff, 0x10000744, classOther, 0, 0},                // vslv
+	{0xfc0007ff, 0x1000074d, classOther, 0, 0},                // vextuhrx
+	{0xfc0007ff, 0x10000780, classOther, 0, 0},                // vsubsws
+	{0xfc1f07ff, 0x10000782, classOther, 0, 0},                // vclzw
+	{0xfc1f07ff, 0x10000783, classOther, 0, 0},                // vpopcntw
+	{0xfc0007ff, 0x10000784, classOther, 0, 0},                // vclzdm
+	{0xfc0007ff, 0x10000788, classOther, 0, 0},                // vsumsws
+	{0xfc0007ff, 0x1000078b, classOther, 0, 0},                // vmodsw
+	{0xfc0007ff, 0x1000078c, classOther, 0, 0},                // vmrgew
+	{0xfc0007ff, 0x1000078d, classOther, 0, 0},                // vextuwrx
+	{0xfc1f07ff, 0x100007c2, classOther, 0, 0},                // vclzd
+	{0xfc1f07ff, 0x100007c3, classOther, 0, 0},                // vpopcntd
+	{0xfc0007ff, 0x100007c4, classOther, 0, 0},                // vctzdm
+	{0xfc0007ff, 0x100007cb, classOther, 0, 0},                // vmodsd
+	{0xfc1f07ff, 0x1001000d, classOther, 0, 0},                // vstribr
+	{0xfc1f07ff, 0x1001040d, classOther, 0, 0},                // vstribr.
+	{0xfc1f07ff, 0x10010602, classOther, 0, 0},                // vctzlsbb
+	{0xfc1f07ff, 0x10010642, classOther, 0, 0},                // vexpandhm
+	{0xfc1f07ff, 0x1002000d, classOther, 0, 0},                // vstrihl
+	{0xfc1f07ff, 0x1002040d, classOther, 0, 0},                // vstrihl.
+	{0xfc1f05ff, 0x10020581, classOther, 0, 0},                // bcdcfsq.
+	{0xfc1f07ff, 0x10020642, classOther, 0, 0},                // vexpandwm
+	{0xfc1f07ff, 0x1003000d, classOther, 0, 0},                // vstrihr
+	{0xfc1f07ff, 0x1003040d, classOther, 0, 0},                // vstrihr.
+	{0xfc1f07ff, 0x10030642, classOther, 0, 0},                // vexpanddm
+	{0xfc1f05ff, 0x10040581, classOther, 0, 0},                // bcdctz.
+	{0xfc1f07ff, 0x10040642, classOther, 0, 0},                // vexpandqm
+	{0xfc1f07ff, 0x10050581, classOther, 0, 0},                // bcdctn.
+	{0xfc1f05ff, 0x10060581, classOther, 0, 0},                // bcdcfz.
+	{0xfc1f07ff, 0x10060602, classOther, 0, 0},                // vnegw
+	{0xfc1f05ff, 0x10070581, classOther, 0, 0},                // bcdcfn.
+	{0xfc1f07ff, 0x10070602, classOther, 0, 0},                // vnegd
+	{0xfc1f07ff, 0x10080602, classOther, 0, 0},                // vprtybw
+	{0xfc1f07ff, 0x10080642, classOther, 0, 0},                // vextractbm
+	{0xfc1f07ff, 0x10090602, classOther, 0, 0},                // vprtybd
+	{0xfc1f07ff, 0x10090642, classOther, 0, 0},                // vextracthm
+	{0xfc1f07ff, 0x100a0602, classOther, 0, 0},                // vprtybq
+	{0xfc1f07ff, 0x100a0642, classOther, 0, 0},                // vextractwm
+	{0xfc1f07ff, 0x100b0642, classOther, 0, 0},                // vextractdm
+	{0xfc1f07ff, 0x100c0642, classOther, 0, 0},                // vextractqm
+	{0xfc1f07ff, 0x10100602, classOther, 0, 0},                // vextsb2w
+	{0xfc1f07ff, 0x10100642, classOther, 0, 0},                // mtvsrbm
+	{0xfc1f07ff, 0x10110602, classOther, 0, 0},                // vextsh2w
+	{0xfc1f07ff, 0x10110642, classOther, 0, 0},                // mtvsrhm
+	{0xfc1f07ff, 0x10120642, classOther, 0, 0},                // mtvsrwm
+	{0xfc1f07ff, 0x10130642, classOther, 0, 0},                // mtvsrdm
+	{0xfc1f07ff, 0x10140642, classOther, 0, 0},                // mtvsrqm
+	{0xfc1f07ff, 0x10180602, classOther, 0, 0},                // vextsb2d
+	{0xfc1e07ff, 0x10180642, classOther, 0, 0},                // vcntmbb
+	{0xfc1f07ff, 0x10190602, classOther, 0, 0},                // vextsh2d
+	{0xfc1f07ff, 0x101a0602, classOther, 0, 0},                // vextsw2d
+	{0xfc1e07ff, 0x101a0642, classOther, 0, 0},                // vcntmbh
+	{0xfc1f07ff, 0x101b0602, classOther, 0, 0},                // vextsd2q
+	{0xfc1f07ff, 0x101c0602, classOther, 0, 0},                // vctzb
+	{0xfc1e07ff, 0x101c0642, classOther, 0, 0},                // vcntmbw
+	{0xfc1f07ff, 0x101d0602, classOther, 0, 0},                // vctzh
+	{0xfc1f07ff, 0x101e0602, classOther, 0, 0},                // vctzw
+	{0xfc1e07ff, 0x101e0642, classOther, 0, 0},                // vcntmbd
+	{0xfc1f05ff, 0x101f0581, classOther, 0, 0},                // bcdsetsgn.
+	{0xfc1f07ff, 0x101f0602, classOther, 0, 0},                // vctzd
+	{0xfc00000f, 0x18000000, classOther, 0, 0},                // lxvp
+	{0xfc00000f, 0x18000001, classOther, 0, 0},                // stxvp
+	{0xfc000000, 0x1c000000, classOther, 0, 0},                // mulli
+	{0xfc000000, 0x20000000, classOther, 0, 0},                // subfic
+	{0xfc200000, 0x28000000, classOther, 0, 0},                // cmplwi
+	{0xfc200000, 0x28200000, classOther, 0, 0},                // cmpldi
+	{0xfc200000, 0x2c000000, classOther, 0, 0},                // cmpwi
+	{0xfc200000, 0x2c200000, classOther, 0, 0},                // cmpdi
+	{0xfc000000, 0x30000000, classOther, 0, 0},                // addic
+	{0xfc000000, 0x34000000, classOther, 0, 0},                // addic.
+	{0xfc000000, 0x38000000, classOther, 0, 0},                // addi
+	{0xfc000000, 0x3c000000, classOther, 0, 0},                // addis
+	{0xfc000003, 0x40000000, classBC, 0, 0},                   // bc
+	{0xfc000003, 0x40000001, classBCL, 0, 0},                  // bcl
+	{0xfc000003, 0x40000002, classBCA, 0, 0},                  // bca
+	{0xfc000003, 0x40000003, classBCLA, 0, 0},                 // bcla
+	{0xffff0003, 0x44000001, classSyscall, 0, 0},              // scv
+	{0xffff0003, 0x44000002, classSyscall, 0, 0},              // sc
+	{0xfc000003, 0x48000000, classB, 0, 0},                    // b
+	{0xfc000003, 0x48000001, classBL, 0, 0},                   // bl
+	{0xfc000003, 0x48000002, classBA, 0, 0},                   // ba
+	{0xfc000003, 0x48000003, classBLA, 0, 0},                  // bla
+	{0xfc63ffff, 0x4c000000, classOther, 0, 0},                // mcrf
+	{0xfc00003e, 0x4c000004, classAddPCIS, 0, 0},              // addpcis
+	{0xfc00e7ff, 0x4c000020, classBCLR, 0, 0},                 // bclr
+	{0xfc00e7ff, 0x4c000021, classBCLRL, 0, 0},                // bclrl
+	{0xffffffff, 0x4c000024, classReturn | privileged, 0, 0},  // rfid
+	{0xfc0007ff, 0x4c000042, classOther, 0, 0},                // crnor
+	{0xffffffff, 0x4c000064, classReturn | privileged, 0, 0},  // rfi
+	{0xffffffff, 0x4c0000a4, classReturn | privileged, 0, 0},  // rfscv
+	{0xfc0007ff, 0x4c000102, classOther, 0, 0},                // crandc
+	{0xfffff7ff, 0x4c000124, classReturn, 0, 0},               // rfebb
+	{0xffffffff, 0x4c00012c, classOther, 0, 0},                // isync
+	{0xfc0007ff, 0x4c000182, classOther, 0, 0},                // crxor
+	{0xfc0007ff, 0x4c0001c2, classOther, 0, 0},                // crnand
+	{0xfc0007ff, 0x4c000202, classOther, 0, 0},                // crand
+	{0xffffffff, 0x4c000224, classReturn | privileged, 0, 0},  // hrfid
+	{0xfc0007ff, 0x4c000242, classOther, 0, 0},                // creqv
+	{0xffffffff, 0x4c000264, classReturn | privileged, 0, 0},  // urfid
+	{0xffffffff, 0x4c0002e4, classHalt | privileged, 0, 0},    // stop
+	{0xffffffff, 0x4c000324, classHalt | privileged, 0, 0},    // doze
+	{0xfc0007ff, 0x4c000342, classOther, 0, 0},                // crorc
+	{0xffffffff, 0x4c000364, classHalt | privileged, 0, 0},    // nap
+	{0xfc0007ff, 0x4c000382, classOther, 0, 0},                // cror
+	{0xffffffff, 0x4c0003a4, classHalt | privileged, 0, 0},    // sleep
+	{0xffffffff, 0x4c0003e4, classHalt | privileged, 0, 0},    // rvwinkle
+	{0xfc00e7ff, 0x4c000420, classBCCTR, 0, 0},                // bcctr
+	{0xfc00e7ff, 0x4c000421, classBCCTRL, 0, 0},               // bcctrl
+	{0xfc00e7ff, 0x4c000460, classBCTAR, 0, 0},                // bctar
+	{0xfc00e7ff, 0x4c000461, classBCTARL, 0, 0},               // bctarl
+	{0xfc000001, 0x50000000, classOther, 0, 0},                // rlwimi
+	{0xfc000001, 0x50000001, classOther, 0, 0},                // rlwimi.
+	{0xfc000001, 0x54000000, classOther, 0, 0},                // rlwinm
+	{0xfc000001, 0x54000001, classOther, 0, 0},                // rlwinm.
+	{0xfc000001, 0x5c000000, classOther, 0, 0},                // rlwnm
+	{0xfc000001, 0x5c000001, classOther, 0, 0},                // rlwnm.
+	{0xfc000000, 0x60000000, classOther, 0, 0},                // ori
+	{0xfc000000, 0x64000000, classOther, 0, 0},                // oris
+	{0xfc000000, 0x68000000, classOther, 0, 0},                // xori
+	{0xfc000000, 0x6c000000, classOther, 0, 0},                // xoris
+	{0xfc000000, 0x70000000, classOther, 0, 0},                // andi.
+	{0xfc000000, 0x74000000, classOther, 0, 0},                // andis.
+	{0xfc00001d, 0x78000000, classOther, 0, 0},                // rldicl
+	{0xfc00001d, 0x78000001, classOther, 0, 0},                // rldicl.
+	{0xfc00001d, 0x78000004, classOther, 0, 0},                // rldicr
+	{0xfc00001d, 0x78000005, classOther, 0, 0},                // rldicr.
+	{0xfc00001d, 0x78000008, classOther, 0, 0},                // rldic
+	{0xfc00001d, 0x78000009, classOther, 0, 0},                // rldic.
+	{0xfc00001d, 0x7800000c, classOther, 0, 0},                // rldimi
+	{0xfc00001d, 0x7800000d, classOther, 0, 0},                // rldimi.
+	{0xfc00001f, 0x78000010, classOther, 0, 0},                // rldcl
+	{0xfc00001f, 0x78000011, classOther, 0, 0},                // rldcl.
+	{0xfc00001f, 0x78000012, classOther, 0, 0},                // rldcr
+	{0xfc00001f, 0x78000013, classOther, 0, 0},                // rldcr.
+	{0xfc6007ff, 0x7c000000, classOther, 0, 0},                // cmpw
+	{0xfc0007ff, 0x7c000008, classTrap, 0, 0},                 // tw
+	{0xfc0007ff, 0x7c00000c, classOther, 0, 0},                // lvsl
+	{0xfc0007ff, 0x7c00000e, classOther, 0, 0},                // lvebx
+	{0xfc0007ff, 0x7c000010, classOther, 0, 0},                // subfc
+	{0xfc0007ff, 0x7c000410, classOther, 0, 0},                // subfco
+	{0xfc0007ff, 0x7c000011, classOther, 0, 0},                // subfc.
+	{0xfc0007ff, 0x7c000411, classOther, 0, 0},                // subfco.
+	{0xfc0007ff, 0x7c000012, classOther, 0, 0},                // mulhdu
+	{0xfc0007ff, 0x7c000013, classOther, 0, 0},                // mulhdu.
+	{0xfc0007ff, 0x7c000014, classOther, 0, 0},                // addc
+	{0xfc0007ff, 0x7c000414, classOther, 0, 0},                // addco
+	{0xfc0007ff, 0x7c000015, classOther, 0, 0},                // addc.
+	{0xfc0007ff, 0x7c000415, classOther, 0, 0},                // addco.
+	{0xfc0007ff, 0x7c000016, classOther, 0, 0},                // mulhwu
+	{0xfc0007ff, 0x7c000017, classOther, 0, 0},                // mulhwu.
+	{0xfc0007fe, 0x7c000018, classOther, 0, 0},                // lxsiwzx
+	{0xfc0007fe, 0x7c00001a, classOther, 0, 0},                // lxvrbx
+	{0xfc00003e, 0x7c00001e, classOther, 0, 0},                // isel
+	{0xfc1fffff, 0x7c000026, classOther, 0, 0},                // mfcr
+	{0xfc0007fe, 0x7c000028, classLoadReserve, 0, 0},          // lwarx
+	{0xfc0007ff, 0x7c00002a, classOther, 0, 0},                // ldx
+	{0xfc0007ff, 0x7c00002c, classOther, 0, 0},                // icbt
+	{0xfc0007ff, 0x7c00002e, classOther, 0, 0},                // lwzx
+	{0xfc0007ff, 0x7c000030, classOther, 0, 0},                // slw
+	{0xfc0007ff, 0x7c000031, classOther, 0, 0},                // slw.
+	{0xfc00ffff, 0x7c000034, classOther, 0, 0},                // cntlzw
+	{0xfc00ffff, 0x7c000035, classOther, 0, 0},                // cntlzw.
+	{0xfc0007ff, 0x7c000036, classOther, 0, 0},                // sld
+	{0xfc0007ff, 0x7c000037, classOther, 0, 0},                // sld.
+	{0xfc0007ff, 0x7c000038, classOther, 0, 0},                // and
+	{0xfc0007ff, 0x7c000039, classOther, 0, 0},                // and.
+	{0xffffffff, 0x7c00003c, classHalt, 0, 0},                 // wait
+	{0xfc6007ff, 0x7c000040, classOther, 0, 0},                // cmplw
+	{0xfc0007ff, 0x7c00004c, classOther, 0, 0},                // lvsr
+	{0xfc0007ff, 0x7c00004e, classOther, 0, 0},                // lvehx
+	{0xfc0007ff, 0x7c000050, classOther, 0, 0},                // subf
+	{0xfc0007ff, 0x7c000450, classOther, 0, 0},                // subfo
+	{0xfc0007ff, 0x7c000051, classOther, 0, 0},                // subf.
+	{0xfc0007ff, 0x7c000451, classOther, 0, 0},                // subfo.
+	{0xfc0007fe, 0x7c00005a, classOther, 0, 0},                // lxvrhx
+	{0xfc00fffe, 0x7c000066, classOther, 0, 0},                // mfvsrd
+	{0xfc0007fe, 0x7c000068, classLoadReserve, 0, 0},          // lbarx
+	{0xfc0007ff, 0x7c00006a, classOther, 12, 2},               // ldux
+	{0xffe007ff, 0x7c00006c, classOther, 0, 0},                // dcbst
+	{0xfc0007ff, 0x7c00006e, classOther, 14, 2},               // lwzux
+	{0xfc00ffff, 0x7c000074, classOther, 0, 0},                // cntlzd
+	{0xfc00ffff, 0x7c000075, classOther, 0, 0},                // cntlzd.
+	{0xfc0007ff, 0x7c000076, classOther, 0, 0},                // cntlzdm
+	{0xfc0007ff, 0x7c000078, classOther, 0, 0},                // andc
+	{0xfc0007ff, 0x7c000079, classOther, 0, 0},                // andc.
+	{0xfc0007ff, 0x7c000088, classTrap, 0, 0},                 // td
+	{0xfc0007ff, 0x7c00008e, classOther, 0, 0},                // lvewx
+	{0xfc0007ff, 0x7c000092, classOther, 0, 0},                // mulhd
+	{0xfc0007ff, 0x7c000093, classOther, 0, 0},                // mulhd.
+	{0xfc0007ff, 0x7c000094, classOther, 0, 0},                // addg6s
+	{0xfc0007ff, 0x7c000096, classOther, 0, 0},                // mulhw
+	{0xfc0007ff, 0x7c000097, classOther, 0, 0},                // mulhw.
+	{0xfc0007fe, 0x7c000098, classOther, 0, 0},                // lxsiwax
+	{0xfc0007fe, 0x7c00009a, classOther, 0, 0},                // lxvrwx
+	{0xffff07ff, 0x7c00009c, classOther | privileged, 0, 0},   // msgsndu
+	{0xfc10ffff, 0x7c0000a4, classOther | privileged, 0, 0},   // mtsrd
+	{0xfc1fffff, 0x7c0000a6, classOther | privileged, 0, 0},   // mfmsr
+	{0xfc0007fe, 0x7c0000a8, classLoadReserve, 0, 0},          // ldarx
+	{0xffe007ff, 0x7c0000ac, classOther, 0, 0},                // dcbf
+	{0xfc0007ff, 0x7c0000ae, classOther, 0, 0},                // lbzx
+	{0xfc0007ff, 0x7c0000ce, classOther, 0, 0},                // lvx
+	{0xfc00ffff, 0x7c0000d0, classOther, 0, 0},                // neg
+	{0xfc00ffff, 0x7c0004d0, classOther, 0, 0},                // nego
+	{0xfc00ffff, 0x7c0000d1, classOther, 0, 0},                // neg.
+	{0xfc00ffff, 0x7c0004d1, classOther, 0, 0},                // nego.
+	{0xfc0007fe, 0x7c0000da, classOther, 0, 0},                // lxvrdx
+	{0xffff07ff, 0x7c0000dc, classOther | privileged, 0, 0},   // msgclru
+	{0xfc1f07ff, 0x7c0000e4, classOther | privileged, 0, 0},   // mtsrdin
+	{0xfc00fffe, 0x7c0000e6, classOther, 0, 0},                // mfvsrwz
+	{0xfc0007fe, 0x7c0000e8, classLoadReserve, 0, 0},          // lharx
+	{0xfc0007ff, 0x7c0000ee, classOther, 16, 2},               // lbzux
+	{0xfc00ffff, 0x7c0000f4, classOther, 0, 0},                // popcntb
+	{0xfc0007ff, 0x7c0000f8, classOther, 0, 0},                // nor
+	{0xfc0007ff, 0x7c0000f9, classOther, 0, 0},                // nor.
+	{0xfc03ffff, 0x7c000100, classOther, 0, 0},                // setb
+	{0xfc0007ff, 0x7c00010e, classOther, 0, 0},                // stvebx
+	{0xfc0007ff, 0x7c000110, classOther, 0, 0},                // subfe
+	{0xfc0007ff, 0x7c000510, classOther, 0, 0},                // subfeo
+	{0xfc0007ff, 0x7c000111, classOther, 0, 0},                // subfe.
+	{0xfc0007ff, 0x7c000511, classOther, 0, 0},                // subfeo.
+	{0xfc0007ff, 0x7c000114, classOther, 0, 0},                // adde
+	{0xfc0007ff, 0x7c000514, classOther, 0, 0},                // addeo
+	{0xfc0007ff, 0x7c000115, classOther, 0, 0},                // adde.
+	{0xfc0007ff, 0x7c000515, classOther, 0, 0},                // addeo.
+	{0xfc0007fe, 0x7c000118, classOther, 0, 0},                // stxsiwx
+	{0xfc0007fe, 0x7c00011a, classOther, 0, 0},                // stxvrbx
+	{0xffff07ff, 0x7c00011c, classOther | privileged, 0, 0},   // msgsndp
+	{0xfc100fff, 0x7c000120, classOther, 0, 0},                // mtcrf
+	{0xfc1effff, 0x7c000124, classMoveMSR | privileged, 0, 0}, // mtmsr
+	{0xffdfffff, 0x7c000126, classOther, 0, 0},                // mtsle
+	{0xfc0007ff, 0x7c00012a, classOther, 0, 0},                // stdx
+	{0xfc0007ff, 0x7c00012d, classStoreConditional, 0, 0},     // stwcx.
+	{0xfc0007ff, 0x7c00012e, classOther, 0, 0},                // stwx
+	{0xfc00ffff, 0x7c000134, classOther, 0, 0},                // prtyw
+	{0xfc00ffff, 0x7c000136, classOther, 0, 0},                // brw
+	{0xfc0007ff, 0x7c000138, classOther, 0, 0},                // pdepd
+	{0xfc0007ff, 0x7c00014e, classOther, 0, 0},                // stvehx
+	{0xfc0001ff, 0x7c000154, classOther, 0, 0},                // addex
+	{0xfc0007fe, 0x7c00015a, classOther, 0, 0},                // stxvrhx
+	{0xffff07ff, 0x7c00015c, classOther | privileged, 0, 0},   // msgclrp
+	{0xfc7fffff, 0x7c000162, classOther, 0, 0},                // dmxxmfacc
+	{0xfc1effff, 0x7c000164, classMoveMSR | privileged, 0, 0}, // mtmsrd
+	{0xfc00fffe, 0x7c000166, classOther, 0, 0},                // mtvsrd
+	{0xfc0007ff, 0x7c00016a, classOther, 19, 1},               // stdux
+	{0xfc0007ff, 0x7c00016d, classStoreConditional, 20, 1},    // stqcx.
+	{0xfc0007ff, 0x7c00016e, classOther, 21, 1},               // stwux
+	{0xfc00ffff, 0x7c000174, classOther, 0, 0},                // prtyd
+	{0xfc00ffff, 0x7c000176, classOther, 0, 0},                // brd
+	{0xfc0007ff, 0x7c000178, classOther, 0, 0},                // pextd
+	{0xfc4007ff, 0x7c000180, classOther, 0, 0},                // cmprb
+	{0xfc0007ff, 0x7c00018e, classOther, 0, 0},                // stvewx
+	{0xfc00ffff, 0x7c000190, classOther, 0, 0},                // subfze
+	{0xfc00ffff, 0x7c000590, classOther, 0, 0},                // subfzeo
+	{0xfc00ffff, 0x7c000191, classOther, 0, 0},                // subfze.
+	{0xfc00ffff, 0x7c000591, classOther, 0, 0},                // subfzeo.
+	{0xfc00ffff, 0x7c000194, classOther, 0, 0},                // addze
+	{0xfc00ffff, 0x7c000594, classOther, 0, 0},                // addzeo
+	{0xfc00ffff, 0x7c000195, classOther, 0, 0},                // addze.
+	{0xfc00ffff, 0x7c000595, classOther, 0, 0},                // addzeo.
+	{0xfc0007fe, 0x7c00019a, classOther, 0, 0},                // stxvrwx
+	{0xffff07ff, 0x7c00019c, classOther | privileged, 0, 0},   // msgsnd
+	{0xfc00fffe, 0x7c0001a6, classOther, 0, 0},                // mtvsrwa
+	{0xfc0007ff, 0x7c0001ad, classStoreConditional, 0, 0},     // stdcx.
+	{0xfc0007ff, 0x7c0001ae, classOther, 0, 0},                // stbx
+	{0xfc00ffff, 0x7c0001b6, classOther, 0, 0},                // brh
+	{0xfc0007ff, 0x7c0001b8, classOther, 0, 0},                // cfuged
+	{0xfc6007ff, 0x7c0001c0, classOther, 0, 0},                // cmpeqb
+	{0xfc0007ff, 0x7c0001ce, classOther, 0, 0},                // stvx
+	{0xfc00ffff, 0x7c0001d0, classOther, 0, 0},                // subfme
+	{0xfc00ffff, 0x7c0005d0, classOther, 0, 0},                // subfmeo
+	{0xfc00ffff, 0x7c0001d1, classOther, 0, 0},                // subfme.
+	{0xfc00ffff, 0x7c0005d1, classOther, 0, 0},                // subfmeo.
+	{0xfc0007ff, 0x7c0001d2, classOther, 0, 0},                // mulld
+	{0xfc0007ff, 0x7c0005d2, classOther, 0, 0},                // mulldo
+	{0xfc0007ff, 0x7c0001d3, classOther, 0, 0},                // mulld.
+	{0xfc0007ff, 0x7c0005d3, classOther, 0, 0},                // mulldo.
+	{0xfc00ffff, 0x7c0001d4, classOther, 0, 0},                // addme
+	{0xfc00ffff, 0x7c0005d4, classOther, 0, 0},                // addmeo
+	{0xfc00ffff, 0x7c0001d5, classOther, 0, 0},                // addme.
+	{0xfc00ffff, 0x7c0005d5, classOther, 0, 0},                // addmeo.
+	{0xfc0007ff, 0x7c0001d6, classOther, 0, 0},                // mullw
+	{0xfc0007ff, 0x7c0005d6, classOther, 0, 0},                // mullwo
+	{0xfc0007ff, 0x7c0001d7, classOther, 0, 0},                // mullw.
+	{0xfc0007ff, 0x7c0005d7, classOther, 0, 0},                // mullwo.
+	{0xfc0007fe, 0x7c0001da, classOther, 0, 0},                // stxvrdx
+	{0xffff07ff, 0x7c0001dc, classOther | privileged, 0, 0},   // msgclr
+	{0xfc00fffe, 0x7c0001e6, classOther, 0, 0},                // mtvsrwz
+	{0xfc0007ff, 0x7c0001ec, classOther, 0, 0},                // dcbtst
+	{0xfc0007ff, 0x7c0001ee, classOther, 23, 1},               // stbux
+	{0xfc0007ff, 0x7c0001f8, classOther, 0, 0},                // bpermd
+	{0xfc0007ff, 0x7c000212, classOther, 0, 0},                // modud
+	{0xfc0007ff, 0x7c000214, classOther, 0, 0},                // add
+	{0xfc0007ff, 0x7c000614, classOther, 0, 0},                // addo
+	{0xfc0007ff, 0x7c000215, classOther, 0, 0},                // add.
+	{0xfc0007ff, 0x7c000615, classOther, 0, 0},                // addo.
+	{0xfc0007ff, 0x7c000216, classOther, 0, 0},                // moduw
+	{0xfc0007fe, 0x7c000218, classOther, 0, 0},                // lxvx
+	{0xfc0007fe, 0x7c00021a, classOther, 0, 0},                // lxvl
+	{0xfc1007ff, 0x7c000224, classOther | privileged, 0, 0},   // tlbiel
+	{0xfc0007fe, 0x7c000228, classLoadReserve, 24, 3},         // lqarx
+	{0xfc0007ff, 0x7c00022c, classOther, 0, 0},                // dcbt
+	{0xfc0007ff, 0x7c00022e, classOther, 0, 0},                // lhzx
+	{0xfc00ffff, 0x7c000234, classOther, 0, 0},                // cdtbcd
+	{0xfc0007ff, 0x7c000238, classOther, 0, 0},                // eqv
+	{0xfc0007ff, 0x7c000239, classOther, 0, 0},                // eqv.
+	{0xfc0007fe, 0x7c00025a, classOther, 0, 0},                // lxvll
+	{0xfc0007ff, 0x7c00025c, classOther, 0, 0},                // mfbhrbe
+	{0xfc1007ff, 0x7c000264, classOther | privileged, 0, 0},   // tlbie
+	{0xfc00fffe, 0x7c000266, classOther, 0, 0},                // mfvsrld
+	{0xfc0007ff, 0x7c00026c, classOther, 0, 0},                // eciwx
+	{0xfc0007ff, 0x7c00026e, classOther, 28, 2},               // lhzux
+	{0xfc00ffff, 0x7c000274, classOther, 0, 0},                // cbcdtd
+	{0xfc0007ff, 0x7c000278, classOther, 0, 0},                // xor
+	{0xfc0007ff, 0x7c000279, classOther, 0, 0},                // xor.
+	{0xfc0007fe, 0x7c000298, classOther, 0, 0},                // lxvdsx
+	{0xfc0007fe, 0x7c00029a, classOther, 0, 0},                // lxvpx
+	{0xffffffff, 0x7c0002a4, classOther | privileged, 0, 0},   // slbsync
+	{0xfc0007ff, 0x7c0002a6, classMoveSPR, 0, 0},              // mfspr
+	{0xfc0007ff, 0x7c0002aa, classOther, 0, 0},                // lwax
+	{0xfe0007fe, 0x7c0002ac, classOther, 0, 0},                // dst
+	{0xfc0007ff, 0x7c0002ae, classOther, 0, 0},                // lhax
+	{0xfc0007ff, 0x7c0002ce, classOther, 0, 0},                // lvxl
+	{0xfc0007fe, 0x7c0002d8, classOther, 0, 0},                // lxvwsx
+	{0xffffffff, 0x7c0002e4, classOther | privileged, 0, 0},   // tlbia
+	{0xfc0007ff, 0x7c0002ea, classOther, 30, 2},               // lwaux
+	{0xfe0007fe, 0x7c0002ec, classOther, 0, 0},                // dstst
+	{0xfc0007ff, 0x7c0002ee, classOther, 32, 2},               // lhaux
+	{0xfc00ffff, 0x7c0002f4, classOther, 0, 0},                // popcntw
+	{0xfc00ffff, 0x7c000300, classOther, 0, 0},                // setbc
+	{0xfc0007ff, 0x7c000312, classOther, 0, 0},                // divdeu
+	{0xfc0007ff, 0x7c000712, classOther, 0, 0},                // divdeuo
+	{0xfc0007ff, 0x7c000313, classOther, 0, 0},                // divdeu.
+	{0xfc0007ff, 0x7c000713, classOther, 0, 0},                // divdeuo.
+	{0xfc0007ff, 0x7c000316, classOther, 0, 0},                // divweu
+	{0xfc0007ff, 0x7c000716, classOther, 0, 0},                // divweuo
+	{0xfc0007ff, 0x7c000317, classOther, 0, 0},                // divweu.
+	{0xfc0007ff, 0x7c000717, classOther, 0, 0},                // divweuo.
+	{0xfc0007fe, 0x7c000318, classOther, 0, 0},                // stxvx
+	{0xfc0007fe, 0x7c00031a, classOther, 0, 0},                // stxvl
+	{0xfc1f07ff, 0x7c000324, classOther | privileged, 0, 0},   // slbmte
+	{0xfc00fffe, 0x7c000326, classOther, 0, 0},                // mtvsrws
+	{0xfc0007ff, 0x7c000329, classOther, 0, 0},                // pbt.
+	{0xfc0007ff, 0x7c00032c, classOther, 0, 0},                // icswx
+	{0xfc0007ff, 0x7c00032d, classOther, 0, 0},                // icswx.
+	{0xfc0007ff, 0x7c00032e, classOther, 0, 0},                // sthx
+	{0xfc0007ff, 0x7c000338, classOther, 0, 0},                // orc
+	{0xfc0007ff, 0x7c000339, classOther, 0, 0},                // orc.
+	{0xfc00ffff, 0x7c000340, classOther, 0, 0},                // setbcr
+	{0xfc0007ff, 0x7c000352, classOther, 0, 0},                // divde
+	{0xfc0007ff, 0x7c000752, classOther, 0, 0},                // divdeo
+	{0xfc0007ff, 0x7c000353, classOther, 0, 0},                // divde.
+	{0xfc0007ff, 0x7c000753, classOther, 0, 0},                // divdeo.
+	{0xfc0007ff, 0x7c000356, classOther, 0, 0},                // divwe
+	{0xfc0007ff, 0x7c000756, classOther, 0, 0},                // divweo
+	{0xfc0007ff, 0x7c000357, classOther, 0, 0},                // divwe.
+	{0xfc0007ff, 0x7c000757, classOther, 0, 0},                // divweo.
+	{0xfc0007fe, 0x7c00035a, classOther, 0, 0},                // stxvll
+	{0xffffffff, 0x7c00035c, classOther, 0, 0},                // clrbhrb
+	{0xffff07ff, 0x7c000364, classOther | privileged, 0, 0},   // slbie
+	{0xfc0007fe, 0x7c000366, classOther, 0, 0},                // mtvsrdd
+	{0xfc0007ff, 0x7c00036c, classOther, 0, 0},                // ecowx
+	{0xfc0007ff, 0x7c00036e, classOther, 34, 1},               // sthux
+	{0xfc0007ff, 0x7c000378, classOther, 0, 0},                // or
+	{0xfc0007ff, 0x7c000379, classOther, 0, 0},                // or.
+	{0xfc00ffff, 0x7c000380, classOther, 0, 0},                // setnbc
+	{0xfc0007ff, 0x7c000392, classOther, 0, 0},                // divdu
+	{0xfc0007ff, 0x7c000792, classOther, 0, 0},                // divduo
+	{0xfc0007ff, 0x7c000393, classOther, 0, 0},                // divdu.
+	{0xfc0007ff, 0x7c000793, classOther, 0, 0},                // divduo.
+	{0xfc0007ff, 0x7c000396, classOther, 0, 0},                // divwu
+	{0xfc0007ff, 0x7c000796, classOther, 0, 0},                // divwuo
+	{0xfc0007ff, 0x7c000397, classOther, 0, 0},                // divwu.
+	{0xfc0007ff, 0x7c000797, classOther, 0, 0},                // divwuo.
+	{0xfc0007fe, 0x7c00039a, classOther, 0, 0},                // stxvpx
+	{0xfc1f07ff, 0x7c0003a4, classOther | privileged, 0, 0},   // slbieg
+	{0xfc0007ff, 0x7c0003a6, classMoveSPR, 0, 0},              // mtspr
+	{0xffe007ff, 0x7c0003ac, classOther | privileged, 0, 0},   // dcbi
+	{0xfc0007ff, 0x7c0003b8, classOther, 0, 0},                // nand
+	{0xfc0007ff, 0x7c0003b9, classOther, 0, 0},                // nand.
+	{0xfc00ffff, 0x7c0003c0, classOther, 0, 0},                // setnbcr
+	{0xfc0007ff, 0x7c0003ce, classOther, 0, 0},                // stvxl
+	{0xfc0007ff, 0x7c0003d2, classOther, 0, 0},                // divd
+	{0xfc0007ff, 0x7c0007d2, classOther, 0, 0},                // divdo
+	{0xfc0007ff, 0x7c0003d3, classOther, 0, 0},                // divd.
+	{0xfc0007ff, 0x7c0007d3, classOther, 0, 0},                // divdo.
+	{0xfc0007ff, 0x7c0003d6, classOther, 0, 0},                // divw
+	{0xfc0007ff, 0x7c0007d6, classOther, 0, 0},                // divwo
+	{0xfc0007ff, 0x7c0003d7, classOther, 0, 0},                // divw.
+	{0xfc0007ff, 0x7c0007d7, classOther, 0, 0},                // divwo.
+	{0xff1fffff, 0x7c0003e4, classOther | privileged, 0, 0},   // slbia
+	{0xfc00ffff, 0x7c0003f4, classOther, 0, 0},                // popcntd
+	{0xfc0007ff, 0x7c0003f8, classOther, 0, 0},                // cmpb
+	{0xfc0007fe, 0x7c000418, classOther, 0, 0},                // lxsspx
+	{0xfc0007ff, 0x7c000428, classOther, 0, 0},                // ldbrx
+	{0xfc0007ff, 0x7c00042a, classOther, 36, 2},               // lswx
+	{0xfc0007ff, 0x7c00042c, classOther, 0, 0},                // lwbrx
+	{0xfc0007ff, 0x7c00042e, classOther, 0, 0},                // lfsx
+	{0xfc0007ff, 0x7c000430, classOther, 0, 0},                // srw
+	{0xfc0007ff, 0x7c000431, classOther, 0, 0},                // srw.
+	{0xfc00ffff, 0x7c000434, classOther, 0, 0},                // cnttzw
+	{0xfc00ffff, 0x7c000435, classOther, 0, 0},                // cnttzw.
+	{0xfc0007ff, 0x7c000436, classOther, 0, 0},                // srd
+	{0xfc0007ff, 0x7c000437, classOther, 0, 0},                // srd.
+	{0xffffffff, 0x7c00046c, classOther | privileged, 0, 0},   // tlbsync
+	{0xfc0007ff, 0x7c00046e, classOther, 38, 1},               // lfsux
+	{0xfc00ffff, 0x7c000474, classOther, 0, 0},                // cnttzd
+	{0xfc00ffff, 0x7c000475, classOther, 0, 0},                // cnttzd.
+	{0xfc0007ff, 0x7c000476, classOther, 0, 0},                // cnttzdm
+	{0xfc7fffff, 0x7c000480, classOther, 0, 0},                // mcrxrx
+	{0xfc0007ff, 0x7c00048c, classOther, 0, 0},                // lwat
+	{0xfc0007fe, 0x7c000498, classOther, 0, 0},                // lxsdx
+	{0xfc0007ff, 0x7c0004aa, classOther, 39, 1},               // lswi
+	{0xff1cffff, 0x7c0004ac, classOther, 40, 2},               // sync
+	{0xfc0007ff, 0x7c0004ae, classOther, 0, 0},                // lfdx
+	{0xfc0007ff, 0x7c0004cc, classOther, 0, 0},                // ldat
+	{0xfc0007ff, 0x7c0004ee, classOther, 42, 1},               // lfdux
+	{0xfc0007fe, 0x7c000518, classOther, 0, 0},                // stxsspx
+	{0xffdfffff, 0x7c00051d, classOther, 0, 0},                // tbegin.
+	{0xfc0007fe, 0x7c000524, classOther | privileged, 0, 0},   // hashstp
+	{0xfc0007ff, 0x7c000528, classOther, 0, 0},                // stdbrx
+	{0xfc0007ff, 0x7c00052a, classOther, 0, 0},                // stswx
+	{0xfc0007ff, 0x7c00052c, classOther, 0, 0},                // stwbrx
+	{0xfc0007ff, 0x7c00052e, classOther, 0, 0},                // stfsx
+	{0xffffffff, 0x7c00055d, classOther, 0, 0},                // tend.
+	{0xfc0007fe, 0x7c000564, classOther | privileged, 0, 0},   // hashchkp
+	{0xfc0007ff, 0x7c00056d, classStoreConditional, 0, 0},     // stbcx.
+	{0xfc0007ff, 0x7c00056e, classOther, 43, 1},               // stfsux
+	{0xfc0007ff, 0x7c00058c, classOther, 0, 0},                // stwat
+	{0xfc0007fe, 0x7c000598, classOther, 0, 0},                // stxsdx
+	{0xfc7fffff, 0x7c00059c, classOther, 0, 0},                // tcheck
+	{0xfc0007fe, 0x7c0005a4, classOther, 0, 0},                // hashst
+	{0xfc0007ff, 0x7c0005aa, classOther, 0, 0},                // stswi
+	{0xfc0007ff, 0x7c0005ad, classStoreConditional, 0, 0},     // sthcx.
+	{0xfc0007ff, 0x7c0005ae, classOther, 0, 0},                // stfdx
+	{0xfc0007ff, 0x7c0005cc, classOther, 0, 0},                // stdat
+	{0xffffffff, 0x7c0005dd, classOther, 0, 0},                // tsuspend.
+	{0xfc0007fe, 0x7c0005e4, classOther, 0, 0},                // hashchk
+	{0xfc1cffff, 0x7c0005e6, classOther, 0, 0},                // darn
+	{0xfc0007ff, 0x7c0005ee, classOther, 44, 1},               // stfdux
+	{0xfc0007ff, 0x7c000612, classOther, 0, 0},                // modsd
+	{0xfc0007ff, 0x7c000616, classOther, 0, 0},                // modsw
+	{0xfc0007fe, 0x7c000618, classOther, 0, 0},                // lxvw4x
+	{0xfc0007fe, 0x7c00061a, classOther, 0, 0},                // lxsibzx
+	{0xfc0007ff, 0x7c00061d, classOther, 0, 0},                // tabortwc.
+	{0xfc0007ff, 0x7c00062a, classOther | privileged, 0, 0},   // lwzcix
+	{0xfc0007ff, 0x7c00062c, classOther, 0, 0},                // lhbrx
+	{0xfc0007ff, 0x7c00062e, classOther, 45, 1},               // lfdpx
+	{0xfc0007ff, 0x7c000630, classOther, 0, 0},                // sraw
+	{0xfc0007ff, 0x7c000631, classOther, 0, 0},                // sraw.
+	{0xfc0007ff, 0x7c000634, classOther, 0, 0},                // srad
+	{0xfc0007ff, 0x7c000635, classOther, 0, 0},                // srad.
+	{0xfc0007fe, 0x7c000658, classOther, 0, 0},                // lxvh8x
+	{0xfc0007fe, 0x7c00065a, classOther, 0, 0},                // lxsihzx
+	{0xfc0007ff, 0x7c00065d, classOther, 0, 0},                // tabortdc.
+	{0xfc0007ff, 0x7c00066a, classOther | privileged, 0, 0},   // lhzcix
+	{0xfe0007fe, 0x7c00066c, classOther, 0, 0},                // dss
+	{0xfc0007ff, 0x7c000670, classOther, 0, 0},                // srawi
+	{0xfc0007ff, 0x7c000671, classOther, 0, 0},                // srawi.
+	{0xfc0007fd, 0x7c000674, classOther, 0, 0},                // sradi
+	{0xfc0007fd, 0x7c000675, classOther, 0, 0},                // sradi.
+	{0xffffffff, 0x7c00068c, classOther, 0, 0},                // cpabort
+	{0xfc0007fe, 0x7c000698, classOther, 0, 0},                // lxvd2x
+	{0xfc0007ff, 0x7c00069d, classOther, 0, 0},                // tabortwci.
+	{0xfc1effff, 0x7c0006a4, classOther | privileged, 0, 0},   // slbiag
+	{0xfc1e07ff, 0x7c0006a6, classOther | privileged, 0, 0},   // slbmfev
+	{0xfc0007ff, 0x7c0006aa, classOther | privileged, 0, 0},   // lbzcix
+	{0xffffffff, 0x7c0006ac, classOther, 0, 0},                // eieio
+	{0xfc0007ff, 0x7c0006ae, classOther, 0, 0},                // lfiwax
+	{0xfc0007fe, 0x7c0006d8, classOther, 0, 0},                // lxvb16x
+	{0xfc0007ff, 0x7c0006dd, classOther, 0, 0},                // tabortdci.
+	{0xffff07ff, 0x7c0006e4, classOther | privileged, 0, 0},   // rmieg
+	{0xfc0007ff, 0x7c0006ea, classOther | privileged, 0, 0},   // ldcix
+	{0xffffffff, 0x7c0006ec, classOther | privileged, 0, 0},   // msgsync
+	{0xfc0007ff, 0x7c0006ee, classOther, 0, 0},                // lfiwzx
+	{0xfc0007fd, 0x7c0006f4, classOther, 0, 0},                // extswsli
+	{0xfc0007fd, 0x7c0006f5, classOther, 0, 0},                // extswsli.
+	{0xff8007ff, 0x7c00070d, classOther, 0, 0},                // paste.
+	{0xfc0007fe, 0x7c000718, classOther, 0, 0},                // stxvw4x
+	{0xfc0007fe, 0x7c00071a, classOther, 0, 0},                // stxsibx
+	{0xffe0ffff, 0x7c00071d, classOther, 0, 0},                // tabort.
+	{0xfc1e07ff, 0x7c000726, classOther | privileged, 0, 0},   // slbmfee
+	{0xfc0007ff, 0x7c00072a, classOther | privileged, 0, 0},   // stwcix
+	{0xfc0007ff, 0x7c00072c, classOther, 0, 0},                // sthbrx
+	{0xfc0007ff, 0x7c00072e, classOther, 46, 1},               // stfdpx
+	{0xfc00ffff, 0x7c000734, classOther, 0, 0},                // extsh
+	{0xfc00ffff, 0x7c000735, classOther, 0, 0},                // extsh.
+	{0xfc0007fe, 0x7c000758, classOther, 0, 0},                // stxvh8x
+	{0xfc0007fe, 0x7c00075a, classOther, 0, 0},                // stxsihx
+	{0xffe0ffff, 0x7c00075d, classOther | privileged, 0, 0},   // treclaim.
+	{0xfc0007ff, 0x7c00076a, classOther | privileged, 0, 0},   // sthcix
+	{0xfc00ffff, 0x7c000774, classOther, 0, 0},                // extsb
+	{0xfc00ffff, 0x7c000775, classOther, 0, 0},                // extsb.
+	{0xfc0007fe, 0x7c000798, classOther, 0, 0},                // stxvd2x
+	{0xffff07ff, 0x7c0007a4, classOther | privileged, 0, 0},   // tlbld
+	{0xfc1f07ff, 0x7c0007a7, classOther | privileged, 0, 0},   // slbfee.
+	{0xfc0007ff, 0x7c0007aa, classOther | privileged, 0, 0},   // stbcix
+	{0xffe007ff, 0x7c0007ac, classOther, 0, 0},                // icbi
+	{0xfc0007ff, 0x7c0007ae, classOther, 0, 0},                // stfiwx
+	{0xfc00ffff, 0x7c0007b4, classOther, 0, 0},                // extsw
+	{0xfc00ffff, 0x7c0007b5, classOther, 0, 0},                // extsw.
+	{0xfc0007fe, 0x7c0007d8, classOther, 0, 0},                // stxvb16x
+	{0xffffffff, 0x7c0007dd, classOther | privileged, 0, 0},   // trechkpt.
+	{0xffff07ff, 0x7c0007e4, classOther | privileged, 0, 0},   // tlbli
+	{0xfc0007ff, 0x7c0007ea, classOther | privileged, 0, 0},   // stdcix
+	{0xffe007ff, 0x7c0007ec, classOther, 0, 0},                // dcbz
+	{0xfc7fffff, 0x7c010162, classOther, 0, 0},                // dmxxmtacc
+	{0xfc7fffff, 0x7c030162, classOther, 0, 0},                // dmxxsetaccz
+	{0xfc1fffff, 0x7c0c42e6, classOther, 0, 0},                // mftb
+	{0xfc1fffff, 0x7c0d42e6, classOther, 0, 0},                // mftbu
+	{0xfc100fff, 0x7c100026, classOther, 47, 1},               // mfocrf
+	{0xfc100fff, 0x7c100120, classOther, 48, 1},               // mtocrf
+	{0xfc6007ff, 0x7c200000, classOther, 0, 0},                // cmpd
+	{0xffffffff, 0x7c20003c, classHalt, 0, 0},                 // waitrsv
+	{0xfc6007ff, 0x7c200040, classOther, 0, 0},                // cmpld
+	{0xffe007ff, 0x7c2000ac, classOther, 0, 0},                // dcbfl
+	{0xffffffff, 0x7c2005dd, classOther, 0, 0},                // tresume.
+	{0xffe007ff, 0x7c20060c, classOther, 0, 0},                // copy
+	{0xffe007ff, 0x7c2007ec, classOther, 0, 0},                // dcbzl
+	{0xffffffff, 0x7c40003c, classHalt, 0, 0},                 // pause_short
+	{0xffe007ff, 0x7c6000ac, classOther, 0, 0},                // dcbflp
+	{0xffe007ff, 0x7c8000ac, classOther, 0, 0},                // dcbfps
+	{0xffe007ff, 0x7cc000ac, classOther, 0, 0},                // dcbstps
+	{0xfe0007fe, 0x7e0002ac, classOther, 0, 0},                // dstt
+	{0xfe0007fe, 0x7e0002ec, classOther, 0, 0},                // dststt
+	{0xffffffff, 0x7e00055d, classOther, 0, 0},                // tendall.
+	{0xfe0007fe, 0x7e00066c, classOther, 0, 0},                // dssall
+	{0xfc000000, 0x80000000, classOther, 0, 0},                // lwz
+	{0xfc000000, 0x84000000, classOther, 49, 2},               // lwzu
+	{0xfc000000, 0x88000000, classOther, 0, 0},                // lbz
+	{0xfc000000, 0x8c000000, classOther, 51, 2},               // lbzu
+	{0xfc000000, 0x90000000, classOther, 0, 0},                // stw
+	{0xfc000000, 0x94000000, classOther, 53, 1},               // stwu
+	{0xfc000000, 0x98000000, classOther, 0, 0},                // stb
+	{0xfc000000, 0x9c000000, classOther, 54, 1},               // stbu
+	{0xfc000000, 0xa0000000, classOther, 0, 0},                // lhz
+	{0xfc000000, 0xa4000000, classOther, 55, 2},               // lhzu
+	{0xfc000000, 0xa8000000, classOther, 0, 0},                // lha
+	{0xfc000000, 0xac000000, classOther, 57, 2},               // lhau
+	{0xfc000000, 0xb0000000, classOther, 0, 0},                // sth
+	{0xfc000000, 0xb4000000, classOther, 59, 1},               // sthu
+	{0xfc000000, 0xb8000000, classOther, 60, 1},               // lmw
+	{0xfc000000, 0xbc000000, classOther, 0, 0},                // stmw
+	{0xfc000000, 0xc0000000, classOther, 0, 0},                // lfs
+	{0xfc000000, 0xc4000000, classOther, 61, 1},               // lfsu
+	{0xfc000000, 0xc8000000, classOther, 0, 0},                // lfd
+	{0xfc000000, 0xcc000000, classOther, 62, 1},               // lfdu
+	{0xfc000000, 0xd0000000, classOther, 0, 0},                // stfs
+	{0xfc000000, 0xd4000000, classOther, 63, 1},               // stfsu
+	{0xfc000000, 0xd8000000, classOther, 0, 0},                // stfd
+	{0xfc000000, 0xdc000000, classOther, 64, 1},               // stfdu
+	{0xfc000000, 0xe0000000, classOther, 65, 2},               // lq
+	{0xfc000003, 0xe4000000, classOther, 67, 1},               // lfdp
+	{0xfc000003, 0xe4000002, classOther, 0, 0},                // lxsd
+	{0xfc000003, 0xe4000003, classOther, 0, 0},                // lxssp
+	{0xfc000003, 0xe8000000, classOther, 0, 0},                // ld
+	{0xfc000003, 0xe8000001, classOther, 68, 2},               // ldu
+	{0xfc000003, 0xe8000002, classOther, 0, 0},                // lwa
+	{0xfc0007ff, 0xec000004, classOther, 0, 0},                // dadd
+	{0xfc0007ff, 0xec000005, classOther, 0, 0},                // dadd.
+	{0xfc0001ff, 0xec000006, classOther, 0, 0},                // dqua
+	{0xfc0001ff, 0xec000007, classOther, 0, 0},                // dqua.
+	{0xfc6007f9, 0xec000010, classOther, 70, 2},               // dmxvi8ger4pp
+	{0xfc6007f9, 0xec000018, classOther, 72, 2},               // dmxvi8ger4
+	{0xfc0007ff, 0xec000024, classOther, 0, 0},                // fdivs
+	{0xfc0007ff, 0xec000025, classOther, 0, 0},                // fdivs.
+	{0xfc0007ff, 0xec000028, classOther, 0, 0},                // fsubs
+	{0xfc0007ff, 0xec000029, classOther, 0, 0},                // fsubs.
+	{0xfc0007ff, 0xec00002a, classOther, 0, 0},                // fadds
+	{0xfc0007ff, 0xec00002b, classOther, 0, 0},                // fadds.
+	{0xfc1f07ff, 0xec00002c, classOther, 0, 0},                // fsqrts
+	{0xfc1f07ff, 0xec00002d, classOther, 0, 0},                // fsqrts.
+	{0xfc1f07ff, 0xec000030, classOther, 0, 0},                // fres
+	{0xfc1f07ff, 0xec000031, classOther, 0, 0},                // fres.
+	{0xfc00f83f, 0xec000032, classOther, 0, 0},                // fmuls
+	{0xfc00f83f, 0xec000033, classOther, 0, 0},                // fmuls.
+	{0xfc1f07ff, 0xec000034, classOther, 0, 0},                // frsqrtes
+	{0xfc1f07ff, 0xec000035, classOther, 0, 0},                // frsqrtes.
+	{0xfc00003f, 0xec000038, classOther, 0, 0},                // fmsubs
+	{0xfc00003f, 0xec000039, classOther, 0, 0},                // fmsubs.
+	{0xfc00003f, 0xec00003a, classOther, 0, 0},                // fmadds
+	{0xfc00003f, 0xec00003b, classOther, 0, 0},                // fmadds.
+	{0xfc00003f, 0xec00003c, classOther, 0, 0},                // fnmsubs
+	{0xfc00003f, 0xec00003d, classOther, 0, 0},                // fnmsubs.
+	{0xfc00003f, 0xec00003e, classOther, 0, 0},                // fnmadds
+	{0xfc00003f, 0xec00003f, classOther, 0, 0},                // fnmadds.
+	{0xfc0007ff, 0xec000044, classOther, 0, 0},                // dmul
+	{0xfc0007ff, 0xec000045, classOther, 0, 0},                // dmul.
+	{0xfc0001ff, 0xec000046, classOther, 0, 0},                // drrnd
+	{0xfc0001ff, 0xec000047, classOther, 0, 0},                // drrnd.
+	{0xfc0003ff, 0xec000084, classOther, 0, 0},                // dscli
+	{0xfc0003ff, 0xec000085, classOther, 0, 0},                // dscli.
+	{0xfc0001ff, 0xec000086, classOther, 0, 0},                // dquai
+	{0xfc0001ff, 0xec000087, classOther, 0, 0},                // dquai.
+	{0xfc6007f9, 0xec000090, classOther, 74, 2},               // dmxvf16ger2pp
+	{0xfc6007f9, 0xec000098, classOther, 76, 2},               // dmxvf16ger2
+	{0xfc0003ff, 0xec0000c4, classOther, 0, 0},                // dscri
+	{0xfc0003ff, 0xec0000c5, classOther, 0, 0},                // dscri.
+	{0xfc0001ff, 0xec0000c6, classOther, 0, 0},                // drintx
+	{0xfc0001ff, 0xec0000c7, classOther, 0, 0},                // drintx.
+	{0xfc6007f9, 0xec0000d0, classOther, 78, 2},               // dmxvf32gerpp
+	{0xfc6007f9, 0xec0000d8, classOther, 80, 2},               // dmxvf32ger
+	{0xfc0007ff, 0xec000104, classOther, 0, 0},                // dcmpo
+	{0xfc6007f9, 0xec000110, classOther, 82, 2},               // dmxvi4ger8pp
+	{0xfc6007f9, 0xec000118, classOther, 84, 2},               // dmxvi4ger8
+	{0xfc0007ff, 0xec000144, classOther, 0, 0},                // dtstex
+	{0xfc6007f9, 0xec000150, classOther, 86, 2},               // dmxvi16ger2spp
+	{0xfc6007f9, 0xec000158, classOther, 88, 2},               // dmxvi16ger2s
+	{0xfc0003ff, 0xec000184, classOther, 0, 0},                // dtstdc
+	{0xfc6007f9, 0xec000190, classOther, 90, 2},               // dmxvbf16ger2pp
+	{0xfc6007f9, 0xec000198, classOther, 92, 2},               // dmxvbf16ger2
+	{0xfc0003ff, 0xec0001c4, classOther, 0, 0},                // dtstdg
+	{0xfc0001ff, 0xec0001c6, classOther, 0, 0},                // drintn
+	{0xfc0001ff, 0xec0001c7, classOther, 0, 0},                // drintn.
+	{0xfc6007f9, 0xec0001d0, classOther, 94, 2},               // dmxvf64gerpp
+	{0xfc6007f9, 0xec0001d8, classOther, 96, 2},               // dmxvf64ger
+	{0xfc0007ff, 0xec000204, classOther, 0, 0},                // dctdp
+	{0xfc0007ff, 0xec000205, classOther, 0, 0},                // dctdp.
+	{0xfc0007ff, 0xec000244, classOther, 0, 0},                // dctfix
+	{0xfc0007ff, 0xec000245, classOther, 0, 0},                // dctfix.
+	{0xfc6007f9, 0xec000258, classOther, 98, 2},               // dmxvi16ger2
+	{0xfc0007ff, 0xec000284, classOther, 0, 0},                // ddedpd
+	{0xfc0007ff, 0xec000285, classOther, 0, 0},                // ddedpd.
+	{0xfc6007f9, 0xec000290, classOther, 100, 2},              // dmxvf16ger2np
+	{0xfc0007ff, 0xec0002c4, classOther, 0, 0},                // dxex
+	{0xfc0007ff, 0xec0002c5, classOther, 0, 0},                // dxex.
+	{0xfc6007f9, 0xec0002d0, classOther, 102, 2},              // dmxvf32gernp
+	{0xfc6007f9, 0xec000318, classOther, 104, 2},              // dmxvi8ger4spp
+	{0xfc6007f9, 0xec000358, classOther, 106, 2},              // dmxvi16ger2pp
+	{0xfc6007f9, 0xec000390, classOther, 108, 2},              // dmxvbf16ger2np
+	{0xfc6007f9, 0xec0003d0, classOther, 110, 2},              // dmxvf64gernp
+	{0xfc0007ff, 0xec000404, classOther, 0, 0},                // dsub
+	{0xfc0007ff, 0xec000405, classOther, 0, 0},                // dsub.
+	{0xfc0007ff, 0xec000444, classOther, 0, 0},                // ddiv
+	{0xfc0007ff, 0xec000445, classOther, 0, 0},                // ddiv.
+	{0xfc6007f9, 0xec000490, classOther, 112, 2},              // dmxvf16ger2pn
+	{0xfc6007f9, 0xec0004d0, classOther, 114, 2},              // dmxvf32gerpn
+	{0xfc0007ff, 0xec000504, classOther, 0, 0},                // dcmpu
+	{0xfc0007ff, 0xec000544, classOther, 0, 0},                // dtstsf
+	{0xfc4007ff, 0xec000546, classOther, 0, 0},                // dtstsfi
+	{0xfc6007f9, 0xec000590, classOther, 116, 2},              // dmxvbf16ger2pn
+	{0xfc6007f9, 0xec0005d0, classOther, 118, 2},              // dmxvf64gerpn
+	{0xfc0007ff, 0xec000604, classOther, 0, 0},                // drsp
+	{0xfc0007ff, 0xec000605, classOther, 0, 0},                // drsp.
+	{0xfc0007ff, 0xec000644, classOther, 0, 0},                // dcffix
+	{0xfc0007ff, 0xec000645, classOther, 0, 0},                // dcffix.
+	{0xfc0007ff, 0xec000684, classOther, 0, 0},                // denbcd
+	{0xfc0007ff, 0xec000685, classOther, 0, 0},                // denbcd.
+	{0xfc6007f9, 0xec000690, classOther, 120, 2},              // dmxvf16ger2nn
+	{0xfc1f07ff, 0xec00069c, classOther, 0, 0},                // fcfids
+	{0xfc1f07ff, 0xec00069d, classOther, 0, 0},                // fcfids.
+	{0xfc0007ff, 0xec0006c4, classOther, 0, 0},                // diex
+	{0xfc0007ff, 0xec0006c5, classOther, 0, 0},                // diex.
+	{0xfc6007f9, 0xec0006d0, classOther, 122, 2},              // dmxvf32gernn
+	{0xfc6007f9, 0xec000790, classOther, 124, 2},              // dmxvbf16ger2nn
+	{0xfc1f07ff, 0xec00079c, classOther, 0, 0},                // fcfidus
+	{0xfc1f07ff, 0xec00079d, classOther, 0, 0},                // fcfidus.
+	{0xfc6007f9, 0xec0007d0, classOther, 126, 2},              // dmxvf64gernn
+	{0xfc0007f8, 0xf0000000, classOther, 0, 0},                // xsaddsp
+	{0xfc0007f8, 0xf0000008, classOther, 0, 0},                // xsmaddasp
+	{0xfc0004f8, 0xf0000010, classOther, 0, 0},                // xxsldwi
+	{0xfc0007f8, 0xf0000018, classOther, 0, 0},                // xscmpeqdp
+	{0xfc1f07fc, 0xf0000028, classOther, 0, 0},                // xsrsqrtesp
+	{0xfc1f07fc, 0xf000002c, classOther, 0, 0},                // xssqrtsp
+	{0xfc000030, 0xf0000030, classOther, 0, 0},                // xxsel
+	{0xfc0007f8, 0xf0000040, classOther, 0, 0},                // xssubsp
+	{0xfc0007f8, 0xf0000048, classOther, 0, 0},                // xsmaddmsp
+	{0xfc0004f8, 0xf0000050, classOther, 0, 0},                // xxpermdi
+	{0xfc0007f8, 0xf0000058, classOther, 0, 0},                // xscmpgtdp
+	{0xfc1f07fc, 0xf0000068, classOther, 0, 0},                // xsresp
+	{0xfc0007f8, 0xf0000080, classOther, 0, 0},                // xsmulsp
+	{0xfc0007f8, 0xf0000088, classOther, 0, 0},                // xsmsubasp
+	{0xfc0007f8, 0xf0000090, classOther, 0, 0},                // xxmrghw
+	{0xfc0007f8, 0xf0000098, classOther, 0, 0},                // xscmpgedp
+	{0xfc0007f8, 0xf00000c0, classOther, 0, 0},                // xsdivsp
+	{0xfc0007f8, 0xf00000c8, classOther, 0, 0},                // xsmsubmsp
+	{0xfc0007f8, 0xf00000d0, classOther, 0, 0},                // xxperm
+	{0xfc0007f8, 0xf0000100, classOther, 0, 0},                // xsadddp
+	{0xfc0007f8, 0xf0000108, classOther, 0, 0},                // xsmaddadp
+	{0xfc6007f9, 0xf0000118, classOther, 0, 0},                // xscmpudp
+	{0xfc1f07fc, 0xf0000120, classOther, 0, 0},                // xscvdpuxws
+	{0xfc1f07fc, 0xf0000124, classOther, 0, 0},                // xsrdpi
+	{0xfc1f07fc, 0xf0000128, classOther, 0, 0},                // xsrsqrtedp
+	{0xfc1f07fc, 0xf000012c, classOther, 0, 0},                // xssqrtdp
+	{0xfc0007f8, 0xf0000140, classOther, 0, 0},                // xssubdp
+	{0xfc0007f8, 0xf0000148, classOther, 0, 0},                // xsmaddmdp
+	{0xfc6007f9, 0xf0000158, classOther, 0, 0},                // xscmpodp
+	{0xfc1f07fc, 0xf0000160, classOther, 0, 0},                // xscvdpsxws
+	{0xfc1f07fc, 0xf0000164, classOther, 0, 0},                // xsrdpiz
+	{0xfc1f07fc, 0xf0000168, classOther, 0, 0},                // xsredp
+	{0xfc0007f8, 0xf0000180, classOther, 0, 0},                // xsmuldp
+	{0xfc0007f8, 0xf0000188, classOther, 0, 0},                // xsmsubadp
+	{0xfc0007f8, 0xf0000190, classOther, 0, 0},                // xxmrglw
+	{0xfc1f07fc, 0xf00001a4, classOther, 0, 0},                // xsrdpip
+	{0xfc7f07fd, 0xf00001a8, classOther, 0, 0},                // xstsqrtdp
+	{0xfc1f07fc, 0xf00001ac, classOther, 0, 0},                // xsrdpic
+	{0xfc0007f8, 0xf00001c0, classOther, 0, 0},                // xsdivdp
+	{0xfc0007f8, 0xf00001c8, classOther, 0, 0},                // xsmsubmdp
+	{0xfc0007f8, 0xf00001d0, classOther, 0, 0},                // xxpermr
+	{0xfc6007f9, 0xf00001d8, classOther, 0, 0},                // xscmpexpdp
+	{0xfc1f07fc, 0xf00001e4, classOther, 0, 0},                // xsrdpim
+	{0xfc6007f9, 0xf00001e8, classOther, 0, 0},                // xstdivdp
+	{0xfc0007f8, 0xf0000200, classOther, 0, 0},                // xvaddsp
+	{0xfc0007f8, 0xf0000208, classOther, 0, 0},                // xvmaddasp
+	{0xfc0007f8, 0xf0000218, classOther, 0, 0},                // xvcmpeqsp
+	{0xfc0007f8, 0xf0000618, classOther, 0, 0},                // xvcmpeqsp.
+	{0xfc1f07fc, 0xf0000220, classOther, 0, 0},                // xvcvspuxws
+	{0xfc1f07fc, 0xf0000224, classOther, 0, 0},                // xvrspi
+	{0xfc1f07fc, 0xf0000228, classOther, 0, 0},                // xvrsqrtesp
+	{0xfc1f07fc, 0xf000022c, classOther, 0, 0},                // xvsqrtsp
+	{0xfc0007f8, 0xf0000240, classOther, 0, 0},                // xvsubsp
+	{0xfc0007f8, 0xf0000248, classOther, 0, 0},                // xvmaddmsp
+	{0xfc0007f8, 0xf0000258, classOther, 0, 0},                // xvcmpgtsp
+	{0xfc0007f8, 0xf0000658, classOther, 0, 0},                // xvcmpgtsp.
+	{0xfc1f07fc, 0xf0000260, classOther, 0, 0},                // xvcvspsxws
+	{0xfc1f07fc, 0xf0000264, classOther, 0, 0},                // xvrspiz
+	{0xfc1f07fc, 0xf0000268, classOther, 0, 0},                // xvresp
+	{0xfc0007f8, 0xf0000280, classOther, 0, 0},                // xvmulsp
+	{0xfc0007f8, 0xf0000288, classOther, 0, 0},                // xvmsubasp
+	{0xfc1c07fc, 0xf0000290, classOther, 0, 0},                // xxspltw
+	{0xfc1007fc, 0xf0000294, classOther, 0, 0},                // xxextractuw
+	{0xfc0007f8, 0xf0000298, classOther, 0, 0},                // xvcmpgesp
+	{0xfc0007f8, 0xf0000698, classOther, 0, 0},                // xvcmpgesp.
+	{0xfc1f07fc, 0xf00002a0, classOther, 0, 0},                // xvcvuxwsp
+	{0xfc1f07fc, 0xf00002a4, classOther, 0, 0},                // xvrspip
+	{0xfc7f07fd, 0xf00002a8, classOther, 0, 0},                // xvtsqrtsp
+	{0xfc1f07fc, 0xf00002ac, classOther, 0, 0},                // xvrspic
+	{0xfc0007f8, 0xf00002c0, classOther, 0, 0},                // xvdivsp
+	{0xfc0007f8, 0xf00002c8, classOther, 0, 0},                // xvmsubmsp
+	{0xfc1807fe, 0xf00002d0, classOther, 0, 0},                // xxspltib
+	{0xfc1007fc, 0xf00002d4, classOther, 0, 0},                // xxinsertw
+	{0xfc1f07fc, 0xf00002e0, classOther, 0, 0},                // xvcvsxwsp
+	{0xfc1f07fc, 0xf00002e4, classOther, 0, 0},                // xvrspim
+	{0xfc6007f9, 0xf00002e8, classOther, 0, 0},                // xvtdivsp
+	{0xfc0007f8, 0xf0000300, classOther, 0, 0},                // xvadddp
+	{0xfc0007f8, 0xf0000308, classOther, 0, 0},                // xvmaddadp
+	{0xfc0007f8, 0xf0000318, classOther, 0, 0},                // xvcmpeqdp
+	{0xfc0007f8, 0xf0000718, classOther, 0, 0},                // xvcmpeqdp.
+	{0xfc1f07fc, 0xf0000320, classOther, 0, 0},                // xvcvdpuxws
+	{0xfc1f07fc, 0xf0000324, classOther, 0, 0},                // xvrdpi
+	{0xfc1f07fc, 0xf0000328, classOther, 0, 0},                // xvrsqrtedp
+	{0xfc1f07fc, 0xf000032c, classOther, 0, 0},                // xvsqrtdp
+	{0xfc0007f8, 0xf0000340, classOther, 0, 0},                // xvsubdp
+	{0xfc0007f8, 0xf0000348, classOther, 0, 0},                // xvmaddmdp
+	{0xfc0007f8, 0xf0000358, classOther, 0, 0},                // xvcmpgtdp
+	{0xfc0007f8, 0xf0000758, classOther, 0, 0},                // xvcmpgtdp.
+	{0xfc1f07fc, 0xf0000360, classOther, 0, 0},                // xvcvdpsxws
+	{0xfc1f07fc, 0xf0000364, classOther, 0, 0},                // xvrdpiz
+	{0xfc1f07fc, 0xf0000368, classOther, 0, 0},                // xvredp
+	{0xfc0007f8, 0xf0000380, classOther, 0, 0},                // xvmuldp
+	{0xfc0007f8, 0xf0000388, classOther, 0, 0},                // xvmsubadp
+	{0xfc0007f8, 0xf0000398, classOther, 0, 0},                // xvcmpgedp
+	{0xfc0007f8, 0xf0000798, classOther, 0, 0},                // xvcmpgedp.
+	{0xfc1f07fc, 0xf00003a0, classOther, 0, 0},                // xvcvuxwdp
+	{0xfc1f07fc, 0xf00003a4, classOther, 0, 0},                // xvrdpip
+	{0xfc7f07fd, 0xf00003a8, classOther, 0, 0},                // xvtsqrtdp
+	{0xfc1f07fc, 0xf00003ac, classOther, 0, 0},                // xvrdpic
+	{0xfc0007f8, 0xf00003c0, classOther, 0, 0},                // xvdivdp
+	{0xfc0007f8, 0xf00003c8, classOther, 0, 0},                // xvmsubmdp
+	{0xfc1f07fc, 0xf00003e0, classOther, 0, 0},                // xvcvsxwdp
+	{0xfc1f07fc, 0xf00003e4, classOther, 0, 0},                // xvrdpim
+	{0xfc6007f9, 0xf00003e8, classOther, 0, 0},                // xvtdivdp
+	{0xfc0007f8, 0xf0000400, classOther, 0, 0},                // xsmaxcdp
+	{0xfc0007f8, 0xf0000408, classOther, 0, 0},                // xsnmaddasp
+	{0xfc0007f8, 0xf0000410, classOther, 0, 0},                // xxland
+	{0xfc1f07fc, 0xf0000424, classOther, 0, 0},                // xscvdpsp
+	{0xfc1f07fc, 0xf000042c, classOther, 0, 0},                // xscvdpspn
+	{0xfc0007f8, 0xf0000440, classOther, 0, 0},                // xsmincdp
+	{0xfc0007f8, 0xf0000448, classOther, 0, 0},                // xsnmaddmsp
+	{0xfc0007f8, 0xf0000450, classOther, 0, 0},                // xxlandc
+	{0xfc1f07fc, 0xf0000464, classOther, 0, 0},                // xsrsp
+	{0xfc0007f8, 0xf0000480, classOther, 0, 0},                // xsmaxjdp
+	{0xfc0007f8, 0xf0000488, classOther, 0, 0},                // xsnmsubasp
+	{0xfc0007f8, 0xf0000490, classOther, 0, 0},                // xxlor
+	{0xfc1f07fc, 0xf00004a0, classOther, 0, 0},                // xscvuxdsp
+	{0xfc0007fd, 0xf00004a8, classOther, 0, 0},                // xststdcsp
+	{0xfc0007f8, 0xf00004c0, classOther, 0, 0},                // xsminjdp
+	{0xfc0007f8, 0xf00004c8, classOther, 0, 0},                // xsnmsubmsp
+	{0xfc0007f8, 0xf00004d0, classOther, 0, 0},                // xxlxor
+	{0xfc1f07fc, 0xf00004e0, classOther, 0, 0},                // xscvsxdsp
+	{0xfc0007f8, 0xf0000500, classOther, 0, 0},                // xsmaxdp
+	{0xfc0007f8, 0xf0000508, classOther, 0, 0},                // xsnmaddadp
+	{0xfc0007f8, 0xf0000510, classOther, 0, 0},                // xxlnor
+	{0xfc1f07fc, 0xf0000520, classOther, 0, 0},                // xscvdpuxds
+	{0xfc1f07fc, 0xf0000524, classOther, 0, 0},                // xscvspdp
+	{0xfc1f07fc, 0xf000052c, classOther, 0, 0},                // xscvspdpn
+	{0xfc0007f8, 0xf0000540, classOther, 0, 0},                // xsmindp
+	{0xfc0007f8, 0xf0000548, classOther, 0, 0},                // xsnmaddmdp
+	{0xfc0007f8, 0xf0000550, classOther, 0, 0},                // xxlorc
+	{0xfc1f07fc, 0xf0000560, classOther, 0, 0},                // xscvdpsxds
+	{0xfc1f07fc, 0xf0000564, classOther, 0, 0},                // xsabsdp
+	{0xfc1f07fd, 0xf000056c, classOther, 0, 0},                // xsxexpdp
+	{0xfc0007f8, 0xf0000580, classOther, 0, 0},                // xscpsgndp
+	{0xfc0007f8, 0xf0000588, classOther, 0, 0},                // xsnmsubadp
+	{0xfc0007f8, 0xf0000590, classOther, 0, 0},                // xxlnand
+	{0xfc1f07fc, 0xf00005a0, classOther, 0, 0},                // xscvuxddp
+	{0xfc1f07fc, 0xf00005a4, classOther, 0, 0},                // xsnabsdp
+	{0xfc0007fd, 0xf00005a8, classOther, 0, 0},                // xststdcdp
+	{0xfc0007f8, 0xf00005c8, classOther, 0, 0},                // xsnmsubmdp
+	{0xfc0007f8, 0xf00005d0, classOther, 0, 0},                // xxleqv
+	{0xfc1f07fc, 0xf00005e0, classOther, 0, 0},                // xscvsxddp
+	{0xfc1f07fc, 0xf00005e4, classOther, 0, 0},                // xsnegdp
+	{0xfc0007f8, 0xf0000600, classOther, 0, 0},                // xvmaxsp
+	{0xfc0007f8, 0xf0000608, classOther, 0, 0},                // xvnmaddasp
+	{0xfc1f07fc, 0xf0000620, classOther, 0, 0},                // xvcvspuxds
+	{0xfc1f07fc, 0xf0000624, classOther, 0, 0},                // xvcvdpsp
+	{0xfc0007f8, 0xf0000640, classOther, 0, 0},                // xvminsp
+	{0xfc0007f8, 0xf0000648, classOther, 0, 0},                // xvnmaddmsp
+	{0xfc1f07fc, 0xf0000660, classOther, 0, 0},                // xvcvspsxds
+	{0xfc1f07fc, 0xf0000664, classOther, 0, 0},                // xvabssp
+	{0xfc0007f8, 0xf0000680, classOther, 0, 0},                // xvcpsgnsp
+	{0xfc0007f8, 0xf0000688, classOther, 0, 0},                // xvnmsubasp
+	{0xfc1f07fc, 0xf00006a0, classOther, 0, 0},                // xvcvuxdsp
+	{0xfc1f07fc, 0xf00006a4, classOther, 0, 0},                // xvnabssp
+	{0xfc0007b8, 0xf00006a8, classOther, 0, 0},                // xvtstdcsp
+	{0xfc0007f8, 0xf00006c0, classOther, 0, 0},                // xviexpsp
+	{0xfc0007f8, 0xf00006c8, classOther, 0, 0},                // xvnmsubmsp
+	{0xfc1f07fc, 0xf00006e0, classOther, 0, 0},                // xvcvsxdsp
+	{0xfc1f07fc, 0xf00006e4, classOther, 0, 0},                // xvnegsp
+	{0xfc0007f8, 0xf0000700, classOther, 0, 0},                // xvmaxdp
+	{0xfc0007f8, 0xf0000708, classOther, 0, 0},                // xvnmaddadp
+	{0xfc1f07fc, 0xf0000720, classOther, 0, 0},                // xvcvdpuxds
+	{0xfc1f07fc, 0xf0000724, classOther, 0, 0},                // xvcvspdp
+	{0xfc0007fe, 0xf0000728, classOther, 0, 0},                // xxgenpcvbm
+	{0xfc0007fe, 0xf000072a, classOther, 0, 0},                // xxgenpcvhm
+	{0xfc0007fe, 0xf000072c, classOther, 0, 0},                // xsiexpdp
+	{0xfc0007f8, 0xf0000740, classOther, 0, 0},                // xvmindp
+	{0xfc0007f8, 0xf0000748, classOther, 0, 0},                // xvnmaddmdp
+	{0xfc1f07fc, 0xf0000760, classOther, 0, 0},                // xvcvdpsxds
+	{0xfc1f07fc, 0xf0000764, classOther, 0, 0},                // xvabsdp
+	{0xfc0007fe, 0xf0000768, classOther, 0, 0},                // xxgenpcvwm
+	{0xfc0007fe, 0xf000076a, classOther, 0, 0},                // xxgenpcvdm
+	{0xfc1f07fc, 0xf000076c, classOther, 0, 0},                // xvxexpdp
+	{0xfc0007f8, 0xf0000780, classOther, 0, 0},                // xvcpsgndp
+	{0xfc0007f8, 0xf0000788, classOther, 0, 0},                // xvnmsubadp
+	{0xfc1f07fc, 0xf00007a0, classOther, 0, 0},                // xvcvuxddp
+	{0xfc1f07fc, 0xf00007a4, classOther, 0, 0},                // xvnabsdp
+	{0xfc0007b8, 0xf00007a8, classOther, 0, 0},                // xvtstdcdp
+	{0xfc0007f8, 0xf00007c0, classOther, 0, 0},                // xviexpdp
+	{0xfc0007f8, 0xf00007c8, classOther, 0, 0},                // xvnmsubmdp
+	{0xfc1f07fc, 0xf00007e0, classOther, 0, 0},                // xvcvsxddp
+	{0xfc1f07fc, 0xf00007e4, classOther, 0, 0},                // xvnegdp
+	{0xfc1f07fd, 0xf001056c, classOther, 0, 0},                // xsxsigdp
+	{0xfc1f07fc, 0xf001076c, classOther, 0, 0},                // xvxsigdp
+	{0xfc7f07fd, 0xf002076c, classOther, 0, 0},                // xvtlsbb
+	{0xfc1f07fc, 0xf007076c, classOther, 0, 0},                // xxbrh
+	{0xfc1f07fc, 0xf008076c, classOther, 0, 0},                // xvxexpsp
+	{0xfc1f07fc, 0xf009076c, classOther, 0, 0},                // xvxsigsp
+	{0xfc1f07fc, 0xf00f076c, classOther, 0, 0},                // xxbrw
+	{0xfc1f07fc, 0xf010056c, classOther, 0, 0},                // xscvhpdp
+	{0xfc1f07fc, 0xf010076c, classOther, 0, 0},                // xvcvbf16spn
+	{0xfc1f07fc, 0xf011056c, classOther, 0, 0},                // xscvdphp
+	{0xfc1f07fc, 0xf011076c, classOther, 0, 0},                // xvcvspbf16
+	{0xfc1f07fc, 0xf017076c, classOther, 0, 0},                // xxbrd
+	{0xfc1f07fc, 0xf018076c, classOther, 0, 0},                // xvcvhpsp
+	{0xfc1f07fc, 0xf019076c, classOther, 0, 0},                // xvcvsphp
+	{0xfc1f07fe, 0xf01f02d0, classOther, 0, 0},                // lxvkq
+	{0xfc1f07fc, 0xf01f076c, classOther, 0, 0},                // xxbrq
+	{0xfc000003, 0xf4000000, classOther, 135, 1},              // stfdp
+	{0xfc000007, 0xf4000001, classOther, 0, 0},                // lxv
+	{0xfc000003, 0xf4000002, classOther, 0, 0},                // stxsd
+	{0xfc000003, 0xf4000003, classOther, 0, 0},                // stxssp
+	{0xfc000007, 0xf4000005, classOther, 0, 0},                // stxv
+	{0xfc000003, 0xf8000000, classOther, 0, 0},                // std
+	{0xfc000003, 0xf8000001, classOther, 136, 1},              // stdu
+	{0xfc000003, 0xf8000002, classOther, 137, 1},              // stq
+	{0xfc6007ff, 0xfc000000, classOther, 0, 0},                // fcmpu
+	{0xfc0007ff, 0xfc000004, classOther, 138, 3},              // daddq
+	{0xfc0007ff, 0xfc000005, classOther, 138, 3},              // daddq.
+	{0xfc0001ff, 0xfc000006, classOther, 141, 3},              // dquaq
+	{0xfc0001ff, 0xfc000007, classOther, 141, 3},              // dquaq.
+	{0xfc0007ff, 0xfc000008, classOther, 0, 0},                // xsaddqp
+	{0xfc0007ff, 0xfc000009, classOther, 0, 0},                // xsaddqpo
+	{0xfc0001ff, 0xfc00000a, classOther, 0, 0},                // xsrqpi
+	{0xfc0001ff, 0xfc00000b, classOther, 0, 0},                // xsrqpix
+	{0xfc0007ff, 0xfc000010, classOther, 0, 0},                // fcpsgn
+	{0xfc0007ff, 0xfc000011, classOther, 0, 0},                // fcpsgn.
+	{0xfc1f07ff, 0xfc000018, classOther, 0, 0},                // frsp
+	{0xfc1f07ff, 0xfc000019, classOther, 0, 0},                // frsp.
+	{0xfc1f07ff, 0xfc00001c, classOther, 0, 0},                // fctiw
+	{0xfc1f07ff, 0xfc00001d, classOther, 0, 0},                // fctiw.
+	{0xfc1f07ff, 0xfc00001e, classOther, 0, 0},                // fctiwz
+	{0xfc1f07ff, 0xfc00001f, classOther, 0, 0},                // fctiwz.
+	{0xfc0007ff, 0xfc000024, classOther, 0, 0},                // fdiv
+	{0xfc0007ff, 0xfc000025, classOther, 0, 0},                // fdiv.
+	{0xfc0007ff, 0xfc000028, classOther, 0, 0},                // fsub
+	{0xfc0007ff, 0xfc000029, classOther, 0, 0},                // fsub.
+	{0xfc0007ff, 0xfc00002a, classOther, 0, 0},                // fadd
+	{0xfc0007ff, 0xfc00002b, classOther, 0, 0},                // fadd.
+	{0xfc1f07ff, 0xfc00002c, classOther, 0, 0},                // fsqrt
+	{0xfc1f07ff, 0xfc00002d, classOther, 0, 0},                // fsqrt.
+	{0xfc00003f, 0xfc00002e, classOther, 0, 0},                // fsel
+	{0xfc00003f, 0xfc00002f, classOther, 0, 0},                // fsel.
+	{0xfc1f07ff, 0xfc000030, classOther, 0, 0},                // fre
+	{0xfc1f07ff, 0xfc000031, classOther, 0, 0},                // fre.
+	{0xfc00f83f, 0xfc000032, classOther, 0, 0},                // fmul
+	{0xfc00f83f, 0xfc000033, classOther, 0, 0},                // fmul.
+	{0xfc1f07ff, 0xfc000034, classOther, 0, 0},                // frsqrte
+	{0xfc1f07ff, 0xfc000035, classOther, 0, 0},                // frsqrte.
+	{0xfc00003f, 0xfc000038, classOther, 0, 0},                // fmsub
+	{0xfc00003f, 0xfc000039, classOther, 0, 0},                // fmsub.
+	{0xfc00003f, 0xfc00003a, classOther, 0, 0},                // fmadd
+	{0xfc00003f, 0xfc00003b, classOther, 0, 0},                // fmadd.
+	{0xfc00003f, 0xfc00003c, classOther, 0, 0},                // fnmsub
+	{0xfc00003f, 0xfc00003d, classOther, 0, 0},                // fnmsub.
+	{0xfc00003f, 0xfc00003e, classOther, 0, 0},                // fnmadd
+	{0xfc00003f, 0xfc00003f, classOther, 0, 0},                // fnmadd.
+	{0xfc6007ff, 0xfc000040, classOther, 0, 0},                // fcmpo
+	{0xfc0007ff, 0xfc000044, classOther, 144, 3},              // dmulq
+	{0xfc0007ff, 0xfc000045, classOther, 144, 3},              // dmulq.
+	{0xfc0001ff, 0xfc000046, classOther, 147, 2},              // drrndq
+	{0xfc0001ff, 0xfc000047, classOther, 147, 2},              // drrndq.
+	{0xfc0007ff, 0xfc000048, classOther, 0, 0},                // xsmulqp
+	{0xfc0007ff, 0xfc000049, classOther, 0, 0},                // xsmulqpo
+	{0xfc0001ff, 0xfc00004a, classOther, 0, 0},                // xsrqpxp
+	{0xfc1fffff, 0xfc00004c, classOther, 0, 0},                // mtfsb1
+	{0xfc1fffff, 0xfc00004d, classOther, 0, 0},                // mtfsb1.
+	{0xfc1f07ff, 0xfc000050, classOther, 0, 0},                // fneg
+	{0xfc1f07ff, 0xfc000051, classOther, 0, 0},                // fneg.
+	{0xfc63ffff, 0xfc000080, classOther, 0, 0},                // mcrfs
+	{0xfc0003ff, 0xfc000084, classOther, 149, 2},              // dscliq
+	{0xfc0003ff, 0xfc000085, classOther, 149, 2},              // dscliq.
+	{0xfc0001ff, 0xfc000086, classOther, 151, 2},              // dquaiq
+	{0xfc0001ff, 0xfc000087, classOther, 151, 2},              // dquaiq.
+	{0xfc0007ff, 0xfc000088, classOther, 0, 0},                // xscmpeqqp
+	{0xfc1fffff, 0xfc00008c, classOther, 0, 0},                // mtfsb0
+	{0xfc1fffff, 0xfc00008d, classOther, 0, 0},                // mtfsb0.
+	{0xfc1f07ff, 0xfc000090, classOther, 0, 0},                // fmr
+	{0xfc1f07ff, 0xfc000091, classOther, 0, 0},                // fmr.
+	{0xfc0003ff, 0xfc0000c4, classOther, 153, 2},              // dscriq
+	{0xfc0003ff, 0xfc0000c5, classOther, 153, 2},              // dscriq.
+	{0xfc0001ff, 0xfc0000c6, classOther, 155, 2},              // drintxq
+	{0xfc0001ff, 0xfc0000c7, classOther, 155, 2},              // drintxq.
+	{0xfc0007ff, 0xfc0000c8, classOther, 0, 0},                // xscpsgnqp
+	{0xfc6007ff, 0xfc000100, classOther, 0, 0},                // ftdiv
+	{0xfc0007ff, 0xfc000104, classOther, 157, 2},              // dcmpoq
+	{0xfc6007ff, 0xfc000108, classOther, 0, 0},                // xscmpoqp
+	{0xfc7e0fff, 0xfc00010c, classOther, 0, 0},                // mtfsfi
+	{0xfc7e0fff, 0xfc00010d, classOther, 0, 0},                // mtfsfi.
+	{0xfc1f07ff, 0xfc000110, classOther, 0, 0},                // fnabs
+	{0xfc1f07ff, 0xfc000111, classOther, 0, 0},                // fnabs.
+	{0xfc1f07ff, 0xfc00011c, classOther, 0, 0},                // fctiwu
+	{0xfc1f07ff, 0xfc00011d, classOther, 0, 0},                // fctiwu.
+	{0xfc1f07ff, 0xfc00011e, classOther, 0, 0},                // fctiwuz
+	{0xfc1f07ff, 0xfc00011f, classOther, 0, 0},                // fctiwuz.
+	{0xfc7f07ff, 0xfc000140, classOther, 0, 0},                // ftsqrt
+	{0xfc0007ff, 0xfc000144, classOther, 159, 2},              // dtstexq
+	{0xfc6007ff, 0xfc000148, classOther, 0, 0},                // xscmpexpqp
+	{0xfc0003ff, 0xfc000184, classOther, 161, 1},              // dtstdcq
+	{0xfc0007ff, 0xfc000188, classOther, 0, 0},                // xscmpgeqp
+	{0xfc0003ff, 0xfc0001c4, classOther, 162, 1},              // dtstdgq
+	{0xfc0001ff, 0xfc0001c6, classOther, 163, 2},              // drintnq
+	{0xfc0001ff, 0xfc0001c7, classOther, 163, 2},              // drintnq.
+	{0xfc0007ff, 0xfc0001c8, classOther, 0, 0},                // xscmpgtqp
+	{0xfc0007ff, 0xfc000204, classOther, 165, 1},              // dctqpq
+	{0xfc0007ff, 0xfc000205, classOther, 165, 1},              // dctqpq.
+	{0xfc1f07ff, 0xfc000210, classOther, 0, 0},                // fabs
+	{0xfc1f07ff, 0xfc000211, classOther, 0, 0},                // fabs.
+	{0xfc0007ff, 0xfc000244, classOther, 166, 1},              // dctfixq
+	{0xfc0007ff, 0xfc000245, classOther, 166, 1},              // dctfixq.
+	{0xfc0007ff, 0xfc000284, classOther, 167, 2},              // ddedpdq
+	{0xfc0007ff, 0xfc000285, classOther, 167, 2},              // ddedpdq.
+	{0xfc0007ff, 0xfc0002c4, classOther, 169, 1},              // dxexq
+	{0xfc0007ff, 0xfc0002c5, classOther, 169, 1},              // dxexq.
+	{0xfc0007ff, 0xfc000308, classOther, 0, 0},                // xsmaddqp
+	{0xfc0007ff, 0xfc000309, classOther, 0, 0},                // xsmaddqpo
+	{0xfc1f07ff, 0xfc000310, classOther, 0, 0},                // frin
+	{0xfc1f07ff, 0xfc000311, classOther, 0, 0},                // frin.
+	{0xfc0007ff, 0xfc000348, classOther, 0, 0},                // xsmsubqp
+	{0xfc0007ff, 0xfc000349, classOther, 0, 0},                // xsmsubqpo
+	{0xfc1f07ff, 0xfc000350, classOther, 0, 0},                // friz
+	{0xfc1f07ff, 0xfc000351, classOther, 0, 0},                // friz.
+	{0xfc0007ff, 0xfc000388, classOther, 0, 0},                // xsnmaddqp
+	{0xfc0007ff, 0xfc000389, classOther, 0, 0},                // xsnmaddqpo
+	{0xfc1f07ff, 0xfc000390, classOther, 0, 0},                // frip
+	{0xfc1f07ff, 0xfc000391, classOther, 0, 0},                // frip.
+	{0xfc0007ff, 0xfc0003c8, classOther, 0, 0},                // xsnmsubqp
+	{0xfc0007ff, 0xfc0003c9, classOther, 0, 0},                // xsnmsubqpo
+	{0xfc1f07ff, 0xfc0003d0, classOther, 0, 0},                // frim
+	{0xfc1f07ff, 0xfc0003d1, classOther, 0, 0},                // frim.
+	{0xfc0007ff, 0xfc000404, classOther, 170, 3},              // dsubq
+	{0xfc0007ff, 0xfc000405, classOther, 170, 3},              // dsubq.
+	{0xfc0007ff, 0xfc000408, classOther, 0, 0},                // xssubqp
+	{0xfc0007ff, 0xfc000409, classOther, 0, 0},                // xssubqpo
+	{0xfc0007ff, 0xfc000444, classOther, 173, 3},              // ddivq
+	{0xfc0007ff, 0xfc000445, classOther, 173, 3},              // ddivq.
+	{0xfc0007ff, 0xfc000448, classOther, 0, 0},                // xsdivqp
+	{0xfc0007ff, 0xfc000449, classOther, 0, 0},                // xsdivqpo
+	{0xfc1fffff, 0xfc00048e, classOther, 0, 0},                // mffs
+	{0xfc1fffff, 0xfc00048f, classOther, 0, 0},                // mffs.
+	{0xfc0007ff, 0xfc000504, classOther, 176, 2},              // dcmpuq
+	{0xfc6007ff, 0xfc000508, classOther, 0, 0},                // xscmpuqp
+	{0xfc0007ff, 0xfc000544, classOther, 178, 1},              // dtstsfq
+	{0xfc4007ff, 0xfc000546, classOther, 179, 1},              // dtstsfiq
+	{0xfc0007ff, 0xfc000548, classOther, 0, 0},                // xsmaxcqp
+	{0xfc0007ff, 0xfc000588, classOther, 0, 0},                // xststdcqp
+	{0xfc0007ff, 0xfc00058e, classOther, 0, 0},                // mtfsf
+	{0xfc0007ff, 0xfc00058f, classOther, 0, 0},                // mtfsf.
+	{0xfc0007ff, 0xfc0005c8, classOther, 0, 0},                // xsmincqp
+	{0xfc0007ff, 0xfc000604, classOther, 180, 2},              // drdpq
+	{0xfc0007ff, 0xfc000605, classOther, 180, 2},              // drdpq.
+	{0xfc0007ff, 0xfc000644, classOther, 182, 1},              // dcffixq
+	{0xfc0007ff, 0xfc000645, classOther, 182, 1},              // dcffixq.
+	{0xfc1f07ff, 0xfc000648, classOther, 0, 0},                // xsabsqp
+	{0xfc1f07ff, 0xfc00065c, classOther, 0, 0},                // fctid
+	{0xfc1f07ff, 0xfc00065d, classOther, 0, 0},                // fctid.
+	{0xfc1f07ff, 0xfc00065e, classOther, 0, 0},                // fctidz
+	{0xfc1f07ff, 0xfc00065f, classOther, 0, 0},                // fctidz.
+	{0xfc0007ff, 0xfc000684, classOther, 183, 2},              // denbcdq
+	{0xfc0007ff, 0xfc000685, classOther, 183, 2},              // denbcdq.
+	{0xfc1f07ff, 0xfc000688, classOther, 0, 0},                // xscvqpuqz
+	{0xfc0007ff, 0xfc00068c, classOther, 0, 0},                // fmrgow
+	{0xfc1f07ff, 0xfc00069c, classOther, 0, 0},                // fcfid
+	{0xfc1f07ff, 0xfc00069d, classOther, 0, 0},                // fcfid.
+	{0xfc0007ff, 0xfc0006c4, classOther, 185, 2},              // diexq
+	{0xfc0007ff, 0xfc0006c5, classOther, 185, 2},              // diexq.
+	{0xfc0007ff, 0xfc0006c8, classOther, 0, 0},                // xsiexpqp
+	{0xfc1f07ff, 0xfc00075c, classOther, 0, 0},                // fctidu
+	{0xfc1f07ff, 0xfc00075d, classOther, 0, 0},                // fctidu.
+	{0xfc1f07ff, 0xfc00075e, classOther, 0, 0},                // fctiduz
+	{0xfc1f07ff, 0xfc00075f, classOther, 0, 0},                // fctiduz.
+	{0xfc0007ff, 0xfc00078c, classOther, 0, 0},                // fmrgew
+	{0xfc1f07ff, 0xfc00079c, classOther, 0, 0},                // fcfidu
+	{0xfc1f07ff, 0xfc00079d, classOther, 0, 0},                // fcfidu.
+	{0xfc1f07ff, 0xfc0007c4, classOther, 187, 1},              // dcffixqq
+	{0xfc1fffff, 0xfc01048e, classOther, 0, 0},                // mffsce
+	{0xfc1f07ff, 0xfc010688, classOther, 0, 0},                // xscvqpuwz
+	{0xfc1f07ff, 0xfc0107c4, classOther, 188, 1},              // dctfixqq
+	{0xfc1f07ff, 0xfc020648, classOther, 0, 0},                // xsxexpqp
+	{0xfc1f07ff, 0xfc020688, classOther, 0, 0},                // xscvudqp
+	{0xfc1f07ff, 0xfc030688, classOther, 0, 0},                // xscvuqqp
+	{0xfc1f07ff, 0xfc080648, classOther, 0, 0},                // xsnabsqp
+	{0xfc1f07ff, 0xfc080688, classOther, 0, 0},                // xscvqpsqz
+	{0xfc1f07ff, 0xfc090688, classOther, 0, 0},                // xscvqpswz
+	{0xfc1f07ff, 0xfc0a0688, classOther, 0, 0},                // xscvsdqp
+	{0xfc1f07ff, 0xfc0b0688, classOther, 0, 0},                // xscvsqqp
+	{0xfc1f07ff, 0xfc100648, classOther, 0, 0},                // xsnegqp
+	{0xfc1f07ff, 0xfc110688, classOther, 0, 0},                // xscvqpudz
+	{0xfc1f07ff, 0xfc120648, classOther, 0, 0},                // xsxsigqp
+	{0xfc1f07ff, 0xfc14048e, classOther, 0, 0},                // mffscdrn
+	{0xfc1f07ff, 0xfc140688, classOther, 0, 0},                // xscvqpdp
+	{0xfc1f07ff, 0xfc140689, classOther, 0, 0},                // xscvqpdpo
+	{0xfc1fc7ff, 0xfc15048e, classOther, 0, 0},                // mffscdrni
+	{0xfc1f07ff, 0xfc16048e, classOther, 0, 0},                // mffscrn
+	{0xfc1f07ff, 0xfc160688, classOther, 0, 0},                // xscvdpqp
+	{0xfc1fe7ff, 0xfc17048e, classOther, 0, 0},                // mffscrni
+	{0xfc1fffff, 0xfc18048e, classOther, 0, 0},                // mffsl
+	{0xfc1f07ff, 0xfc190688, classOther, 0, 0},                // xscvqpsdz
+	{0xfc1f07ff, 0xfc1b0648, classOther, 0, 0},                // xssqrtqp
+	{0xfc1f07ff, 0xfc1b0649, classOther, 0, 0},                // xssqrtqpo
+	{0xfc000000, 0xa4000000, classOther, 0, 0},                // plwa
+	{0xfc000000, 0xa8000000, classOther, 0, 0},                // plxsd
+	{0xfc000000, 0xac000000, classOther, 0, 0},                // plxssp
+	{0xfc000000, 0xb8000000, classOther, 0, 0},                // pstxsd
+	{0xfc000000, 0xbc000000, classOther, 0, 0},                // pstxssp
+	{0xf8000000, 0xc8000000, classOther, 0, 0},                // plxv
+	{0xf8000000, 0xd8000000, classOther, 0, 0},                // pstxv
+	{0xfc000000, 0xe0000000, classOther, 189, 2},              // plq
+	{0xfc000000, 0xe4000000, classOther, 0, 0},                // pld
+	{0xfc000000, 0xe8000000, classOther, 0, 0},                // plxvp
+	{0xfc000000, 0xf0000000, classOther, 191, 1},              // pstq
+	{0xfc000000, 0xf4000000, classOther, 0, 0},                // pstd
+	{0xfc000000, 0xf8000000, classOther, 0, 0},                // pstxvp
+	{0xfc1f0000, 0xa4000000, classPCMemory, 0, 0},             // plwa
+	{0xfc1f0000, 0xa8000000, classPCMemory, 0, 0},             // plxsd
+	{0xfc1f0000, 0xac000000, classPCMemory, 0, 0},             // plxssp
+	{0xfc1f0000, 0xb8000000, classPCMemory, 0, 0},             // pstxsd
+	{0xfc1f0000, 0xbc000000, classPCMemory, 0, 0},             // pstxssp
+	{0xf81f0000, 0xc8000000, classPCMemory, 0, 0},             // plxv
+	{0xf81f0000, 0xd8000000, classPCMemory, 0, 0},             // pstxv
+	{0xfc1f0000, 0xe0000000, classPCMemory, 192, 2},           // plq
+	{0xfc1f0000, 0xe4000000, classPCMemory, 0, 0},             // pld
+	{0xfc1f0000, 0xe8000000, classPCMemory, 0, 0},             // plxvp
+	{0xfc1f0000, 0xf0000000, classPCMemory, 194, 1},           // pstq
+	{0xfc1f0000, 0xf4000000, classPCMemory, 0, 0},             // pstd
+	{0xfc1f0000, 0xf8000000, classPCMemory, 0, 0},             // pstxvp
+	{0xfc1c0000, 0x80000000, classOther, 0, 0},                // xxsplti32dx
+	{0xfc1e0000, 0x80040000, classOther, 0, 0},                // xxspltidp
+	{0xfc1e0000, 0x80060000, classOther, 0, 0},                // xxspltiw
+	{0xfc000030, 0x84000000, classOther, 0, 0},                // xxblendvb
+	{0xfc000030, 0x84000010, classOther, 0, 0},                // xxblendvh
+	{0xfc000030, 0x84000020, classOther, 0, 0},                // xxblendvw
+	{0xfc000030, 0x84000030, classOther, 0, 0},                // xxblendvd
+	{0xfc000030, 0x88000000, classOther, 0, 0},                // xxpermx
+	{0xfc000030, 0x88000010, classOther, 0, 0},                // xxeval
+	{0xfc000000, 0x38000000, classOther, 0, 0},                // paddi
+	{0xfc000000, 0x80000000, classOther, 0, 0},                // plwz
+	{0xfc000000, 0x88000000, classOther, 0, 0},                // plbz
+	{0xfc000000, 0x90000000, classOther, 0, 0},                // pstw
+	{0xfc000000, 0x98000000, classOther, 0, 0},                // pstb
+	{0xfc000000, 0xa0000000, classOther, 0, 0},                // plhz
+	{0xfc000000, 0xa8000000, classOther, 0, 0},                // plha
+	{0xfc000000, 0xb0000000, classOther, 0, 0},                // psth
+	{0xfc000000, 0xc0000000, classOther, 0, 0},                // plfs
+	{0xfc000000, 0xc8000000, classOther, 0, 0},                // plfd
+	{0xfc000000, 0xd0000000, classOther, 0, 0},                // pstfs
+	{0xfc000000, 0xd8000000, classOther, 0, 0},                // pstfd
+	{0xfc1f0000, 0x38000000, classPCAddress, 0, 0},            // pla
+	{0xfc1f0000, 0x80000000, classPCMemory, 0, 0},             // plwz
+	{0xfc1f0000, 0x88000000, classPCMemory, 0, 0},             // plbz
+	{0xfc1f0000, 0x90000000, classPCMemory, 0, 0},             // pstw
+	{0xfc1f0000, 0x98000000, classPCMemory, 0, 0},             // pstb
+	{0xfc1f0000, 0xa0000000, classPCMemory, 0, 0},             // plhz
+	{0xfc1f0000, 0xa8000000, classPCMemory, 0, 0},             // plha
+	{0xfc1f0000, 0xb0000000, classPCMemory, 0, 0},             // psth
+	{0xfc1f0000, 0xc0000000, classPCMemory, 0, 0},             // plfs
+	{0xfc1f0000, 0xc8000000, classPCMemory, 0, 0},             // plfd
+	{0xfc1f0000, 0xd0000000, classPCMemory, 0, 0},             // pstfs
+	{0xfc1f0000, 0xd8000000, classPCMemory, 0, 0},             // pstfd
+	{0x0, 0x0, classPrefixedNop, 0, 0},                        // pnop
+	{0xfc6007f9, 0xec000010, classOther, 195, 2},              // pmdmxvi8ger4pp
+	{0xfc6007f9, 0xec000018, classOther, 197, 2},              // pmdmxvi8ger4
+	{0xfc6007f9, 0xec000090, classOther, 199, 2},              // pmdmxvf16ger2pp
+	{0xfc6007f9, 0xec000098, classOther, 201, 2},              // pmdmxvf16ger2
+	{0xfc6007f9, 0xec0000d0, classOther, 203, 2},              // pmdmxvf32gerpp
+	{0xfc6007f9, 0xec0000d8, classOther, 205, 2},              // pmdmxvf32ger
+	{0xfc6007f9, 0xec000110, classOther, 207, 2},              // pmdmxvi4ger8pp
+	{0xfc6007f9, 0xec000118, classOther, 209, 2},              // pmdmxvi4ger8
+	{0xfc6007f9, 0xec000150, classOther, 211, 2},              // pmdmxvi16ger2spp
+	{0xfc6007f9, 0xec000158, classOther, 213, 2},              // pmdmxvi16ger2s
+	{0xfc6007f9, 0xec000190, classOther, 215, 2},              // pmdmxvbf16ger2pp
+	{0xfc6007f9, 0xec000198, classOther, 217, 2},              // pmdmxvbf16ger2
+	{0xfc6007f9, 0xec0001d0, classOther, 219, 2},              // pmdmxvf64gerpp
+	{0xfc6007f9, 0xec0001d8, classOther, 221, 2},              // pmdmxvf64ger
+	{0xfc6007f9, 0xec000258, classOther, 223, 2},              // pmdmxvi16ger2
+	{0xfc6007f9, 0xec000290, classOther, 225, 2},              // pmdmxvf16ger2np
+	{0xfc6007f9, 0xec0002d0, classOther, 227, 2},              // pmdmxvf32gernp
+	{0xfc6007f9, 0xec000318, classOther, 229, 2},              // pmdmxvi8ger4spp
+	{0xfc6007f9, 0xec000358, classOther, 231, 2},              // pmdmxvi16ger2pp
+	{0xfc6007f9, 0xec000390, classOther, 233, 2},              // pmdmxvbf16ger2np
+	{0xfc6007f9, 0xec0003d0, classOther, 235, 2},              // pmdmxvf64gernp
+	{0xfc6007f9, 0xec000490, classOther, 237, 2},              // pmdmxvf16ger2pn
+	{0xfc6007f9, 0xec0004d0, classOther, 239, 2},              // pmdmxvf32gerpn
+	{0xfc6007f9, 0xec000590, classOther, 241, 2},              // pmdmxvbf16ger2pn
+	{0xfc6007f9, 0xec0005d0, classOther, 243, 2},              // pmdmxvf64gerpn
+	{0xfc6007f9, 0xec000690, classOther, 245, 2},              // pmdmxvf16ger2nn
+	{0xfc6007f9, 0xec0006d0, classOther, 247, 2},              // pmdmxvf32gernn
+	{0xfc6007f9, 0xec000790, classOther, 249, 2},              // pmdmxvbf16ger2nn
+	{0xfc6007f9, 0xec0007d0, classOther, 251, 2},              // pmdmxvf64gernn
+}
 
 // prefixes are the prefixes of those from firstPrefixed on.
 var prefixes = [...]prefix{
-	{0xfffc0000, 0x4000000},
-	{0xfffc0000, 0x4000000},
-	{0xfffc0000, 0x4000000},
-	{0xfffc0000, 0x4000000},
-	{0xfffc0000, 0x4000000},
-	{0xfffc0000, 0x4000000},
-	{0xfffc0000, 0x4000000},
-	{0xfffc0000, 0x4000000},
-	{0xfffc0000, 0x4000000},
-	{0xfffc0000, 0x4000000},
-	{0xfffc0000, 0x4000000},
-	{0xfffc0000, 0x4000000},
-	{0xfffc0000, 0x4000000},
-	{0xfffc0000, 0x4100000},
-	{0xfffc0000, 0x4100000},
-	{0xfffc0000, 0x4100000},
-	{0xfffc0000, 0x4100000},
-	{0xfffc0000, 0x4100000},
-	{0xfffc0000, 0x4100000},
-	{0xfffc0000, 0x4100000},
-	{0xfffc0000, 0x4100000},
-	{0xfffc0000, 0x4100000},
-	{0xfffc0000, 0x4100000},
-	{0xfffc0000, 0x4100000},
-	{0xfffc0000, 0x4100000},
-	{0xfffc0000, 0x4100000},
-	{0xffff0000, 0x5000000},
-	{0xffff0000, 0x5000000},
-	{0xffff0000, 0x5000000},
-	{0xffffffff, 0x5000000},
-	{0xffffffff, 0x5000000},
-	{0xffffffff, 0x5000000},
-	{0xffffffff, 0x5000000},
-	{0xfffffff8, 0x5000000},
-	{0xffffff00, 0x5000000},
-	{0xfffc0000, 0x6000000},
-	{0xfffc0000, 0x6000000},
-	{0xfffc0000, 0x6000000},
-	{0xfffc0000, 0x6000000},
-	{0xfffc0000, 0x6000000},
-	{0xfffc0000, 0x6000000},
-	{0xfffc0000, 0x6000000},
-	{0xfffc0000, 0x6000000},
-	{0xfffc0000, 0x6000000},
-	{0xfffc0000, 0x6000000},
-	{0xfffc0000, 0x6000000},
-	{0xfffc0000, 0x6000000},
-	{0xfffc0000, 0x6100000},
-	{0xfffc0000, 0x6100000},
-	{0xfffc0000, 0x6100000},
-	{0xfffc0000, 0x6100000},
-	{0xfffc0000, 0x6100000},
-	{0xfffc0000, 0x6100000},
-	{0xfffc0000, 0x6100000},
-	{0xfffc0000, 0x6100000},
-	{0xfffc0000, 0x6100000},
-	{0xfffc0000, 0x6100000},
-	{0xfffc0000, 0x6100000},
-	{0xfffc0000, 0x6100000},
-	{0xffffffff, 0x7000000},
-	{0xffff0f00, 0x7900000},
-	{0xffff0f00, 0x7900000},
-	{0xffff3f00, 0x7900000},
-	{0xffff3f00, 0x7900000},
-	{0xffffff00, 0x7900000},
-	{0xffffff00, 0x7900000},
-	{0xffff0000, 0x7900000},
-	{0xffff0000, 0x7900000},
-	{0xffff3f00, 0x7900000},
-	{0xffff3f00, 0x7900000},
-	{0xffff3f00, 0x7900000},
-	{0xffff3f00, 0x7900000},
-	{0xffffff03, 0x7900000},
-	{0xffffff03, 0x7900000},
-	{0xffff3f00, 0x7900000},
-	{0xffff3f00, 0x7900000},
-	{0xffffff00, 0x7900000},
-	{0xffff0f00, 0x7900000},
-	{0xffff3f00, 0x7900000},
-	{0xffff3f00, 0x7900000},
-	{0xffffff03, 0x7900000},
-	{0xffff3f00, 0x7900000},
-	{0xffffff00, 0x7900000},
-	{0xffff3f00, 0x7900000},
-	{0xffffff03, 0x7900000},
-	{0xffff3f00, 0x7900000},
-	{0xffffff00, 0x7900000},
-	{0xffff3f00, 0x7900000},
-	{0xffffff03, 0x7900000},
+	{0xfffc0000, 0x4000000}, // plwa
+	{0xfffc0000, 0x4000000}, // plxsd
+	{0xfffc0000, 0x4000000}, // plxssp
+	{0xfffc0000, 0x4000000}, // pstxsd
+	{0xfffc0000, 0x4000000}, // pstxssp
+	{0xfffc0000, 0x4000000}, // plxv
+	{0xfffc0000, 0x4000000}, // pstxv
+	{0xfffc0000, 0x4000000}, // plq
+	{0xfffc0000, 0x4000000}, // pld
+	{0xfffc0000, 0x4000000}, // plxvp
+	{0xfffc0000, 0x4000000}, // pstq
+	{0xfffc0000, 0x4000000}, // pstd
+	{0xfffc0000, 0x4000000}, // pstxvp
+	{0xfffc0000, 0x4100000}, // plwa
+	{0xfffc0000, 0x4100000}, // plxsd
+	{0xfffc0000, 0x4100000}, // plxssp
+	{0xfffc0000, 0x4100000}, // pstxsd
+	{0xfffc0000, 0x4100000}, // pstxssp
+	{0xfffc0000, 0x4100000}, // plxv
+	{0xfffc0000, 0x4100000}, // pstxv
+	{0xfffc0000, 0x4100000}, // plq
+	{0xfffc0000, 0x4100000}, // pld
+	{0xfffc0000, 0x4100000}, // plxvp
+	{0xfffc0000, 0x4100000}, // pstq
+	{0xfffc0000, 0x4100000}, // pstd
+	{0xfffc0000, 0x4100000}, // pstxvp
+	{0xffff0000, 0x5000000}, // xxsplti32dx
+	{0xffff0000, 0x5000000}, // xxspltidp
+	{0xffff0000, 0x5000000}, // xxspltiw
+	{0xffffffff, 0x5000000}, // xxblendvb
+	{0xffffffff, 0x5000000}, // xxblendvh
+	{0xffffffff, 0x5000000}, // xxblendvw
+	{0xffffffff, 0x5000000}, // xxblendvd
+	{0xfffffff8, 0x5000000}, // xxpermx
+	{0xffffff00, 0x5000000}, // xxeval
+	{0xfffc0000, 0x6000000}, // paddi
+	{0xfffc0000, 0x6000000}, // plwz
+	{0xfffc0000, 0x6000000}, // plbz
+	{0xfffc0000, 0x6000000}, // pstw
+	{0xfffc0000, 0x6000000}, // pstb
+	{0xfffc0000, 0x6000000}, // plhz
+	{0xfffc0000, 0x6000000}, // plha
+	{0xfffc0000, 0x6000000}, // psth
+	{0xfffc0000, 0x6000000}, // plfs
+	{0xfffc0000, 0x6000000}, // plfd
+	{0xfffc0000, 0x6000000}, // pstfs
+	{0xfffc0000, 0x6000000}, // pstfd
+	{0xfffc0000, 0x6100000}, // pla
+	{0xfffc0000, 0x6100000}, // plwz
+	{0xfffc0000, 0x6100000}, // plbz
+	{0xfffc0000, 0x6100000}, // pstw
+	{0xfffc0000, 0x6100000}, // pstb
+	{0xfffc0000, 0x6100000}, // plhz
+	{0xfffc0000, 0x6100000}, // plha
+	{0xfffc0000, 0x6100000}, // psth
+	{0xfffc0000, 0x6100000}, // plfs
+	{0xfffc0000, 0x6100000}, // plfd
+	{0xfffc0000, 0x6100000}, // pstfs
+	{0xfffc0000, 0x6100000}, // pstfd
+	{0xffffffff, 0x7000000}, // pnop
+	{0xffff0f00, 0x7900000}, // pmdmxvi8ger4pp
+	{0xffff0f00, 0x7900000}, // pmdmxvi8ger4
+	{0xffff3f00, 0x7900000}, // pmdmxvf16ger2pp
+	{0xffff3f00, 0x7900000}, // pmdmxvf16ger2
+	{0xffffff00, 0x7900000}, // pmdmxvf32gerpp
+	{0xffffff00, 0x7900000}, // pmdmxvf32ger
+	{0xffff0000, 0x7900000}, // pmdmxvi4ger8pp
+	{0xffff0000, 0x7900000}, // pmdmxvi4ger8
+	{0xffff3f00, 0x7900000}, // pmdmxvi16ger2spp
+	{0xffff3f00, 0x7900000}, // pmdmxvi16ger2s
+	{0xffff3f00, 0x7900000}, // pmdmxvbf16ger2pp
+	{0xffff3f00, 0x7900000}, // pmdmxvbf16ger2
+	{0xffffff03, 0x7900000}, // pmdmxvf64gerpp
+	{0xffffff03, 0x7900000}, // pmdmxvf64ger
+	{0xffff3f00, 0x7900000}, // pmdmxvi16ger2
+	{0xffff3f00, 0x7900000}, // pmdmxvf16ger2np
+	{0xffffff00, 0x7900000}, // pmdmxvf32gernp
+	{0xffff0f00, 0x7900000}, // pmdmxvi8ger4spp
+	{0xffff3f00, 0x7900000}, // pmdmxvi16ger2pp
+	{0xffff3f00, 0x7900000}, // pmdmxvbf16ger2np
+	{0xffffff03, 0x7900000}, // pmdmxvf64gernp
+	{0xffff3f00, 0x7900000}, // pmdmxvf16ger2pn
+	{0xffffff00, 0x7900000}, // pmdmxvf32gerpn
+	{0xffff3f00, 0x7900000}, // pmdmxvbf16ger2pn
+	{0xffffff03, 0x7900000}, // pmdmxvf64gerpn
+	{0xffff3f00, 0x7900000}, // pmdmxvf16ger2nn
+	{0xffffff00, 0x7900000}, // pmdmxvf32gernn
+	{0xffff3f00, 0x7900000}, // pmdmxvbf16ger2nn
+	{0xffffff03, 0x7900000}, // pmdmxvf64gernn
 }
 
 const firstPrefixed = 1393
