@@ -1,5 +1,7 @@
 package flow
 
+import "slices"
+
 const (
 	maxMask       = 1 << 12 // more than the mask of any index
 	maxOrigins    = 12      // more than compilers need between a comparison and an index
@@ -187,37 +189,44 @@ func (t *Tracer) sameNumber(x, y *origin, meets int) bool {
 	return x.location == y.location || x.at < 0 && t.equalOnAll(x.location, y.location, int(^x.at), meets)
 }
 
+// pair is two locations that may hold the same before instruction at.
+type pair struct {
+	x, y location
+	at   int
+}
+
 // equalOnAll reports whether x and y hold the same before instruction j, where
-// ways meet: whether they do on each of them. Where only indirect jumps lead to
-// it, they leave what the others bring there.
+// ways meet: whether they do on each of them. A way that comes back to where it
+// has been looked at changes neither. Where only indirect jumps lead to j, they
+// leave what the others bring there.
 func (t *Tracer) equalOnAll(x, y location, j, meets int) bool {
-	m := t.marks[j]
+	m, here := t.marks[j], pair{x, y, j}
+	if slices.Contains(t.pairs[:meets], here) {
+		return true
+	}
 	if meets == maxMeets || m&(markEntry|markLabel) != 0 {
 		return false
 	}
-	if m&markFalls != 0 && !t.equalOn(x, y, j, j-1, meets) {
+	t.pairs[meets] = here
+	if m&markFalls != 0 && !t.equalOn(x, y, j-1, meets) {
 		return false
 	}
 	for b := t.into[j]; b != 0; b = t.chain[b-1] {
-		if !t.equalOn(x, y, j, int(b-1), meets) {
+		if !t.equalOn(x, y, int(b-1), meets) {
 			return false
 		}
 	}
 	return m&markFalls != 0 || t.into[j] != 0 || meets > 0
 }
 
-// equalOn reports whether x and y hold the same before instruction j on the way
-// over instruction p. A way back to j that changes neither leaves what they were.
-func (t *Tracer) equalOn(x, y location, j, p, meets int) bool {
+// equalOn reports whether x and y hold the same on the way over instruction p.
+func (t *Tracer) equalOn(x, y location, p, meets int) bool {
 	a := t.originsAfter(origin{location: x, mask: unmasked}, p)
 	b := t.originsAfter(origin{location: y, mask: unmasked}, p)
-	ax, by := &a.list[0], &b.list[0]
-	if ax.at == ^int32(j) && by.at == ax.at {
-		return ax.location == x && by.location == y
-	}
 	for i := range a.list[:a.n] {
 		for k := range b.list[:b.n] {
-			if ax, by = &a.list[i], &b.list[k]; ax.add == by.add && ax.mask == by.mask && t.sameNumber(ax, by, meets+1) {
+			ax, by := &a.list[i], &b.list[k]
+			if ax.add == by.add && ax.mask == by.mask && t.sameNumber(ax, by, meets+1) {
 				return true
 			}
 		}

@@ -47,6 +47,7 @@ type Tracer struct {
 	circle       int // the first of joins that has come to depend on itself
 	seen         []uint64
 	work, found  []position
+	pairs        [maxMeets]pair   // likewise, for two locations to be equal
 	masksOnly    bool             // comparisons do not count for a bound
 	meets        [maxMeets]origin // where ways meet that are gone back for a bound
 }

@@ -1,0 +1,404 @@
+package flow
+
+import (
+	"slices"
+	"testing"
+
+	"xol/decode"
+)
+
+// by returns code that jumps by a table of offsets to its own address at dataAt,
+// whose index is r2; before comes first, and after follows the jump.
+func by(before []op, after ...op) []op {
+	return slices.Concat(before, []op{
+		set(1, Address(dataAt)),
+		load(3, 1, 2, 2, 0, 4, true),
+		sum(3, 3, 1),
+		jumpBy(3),
+	}, after)
+}
+
+func ops(list ...op) []op { return list }
+
+const (
+	relative = "table 0x500000 width 4 signed base 0x500000"
+	notTaken = Less | Equal // of a branch on greater
+)
+
+// TestJumps is the table of the engine's branches.
+func TestJumps(t *testing.T) {
+	unresolved := func(what string) string { return "unresolved: " + what }
+	const pointer = "pointer: "
+	own, foreign := uint64(codeAt+4), uint64(codeAt+0x1000)
+	labels := toyMemory{pointers: map[uint64]uint64{dataAt: own, dataAt + 8: foreign}}
+	functions := toyMemory{pointers: map[uint64]uint64{dataAt: foreign, dataAt + 8: foreign}}
+	const toCode = 1<<32 + codeAt - dataAt
+	tables := toyMemory{words: []uint32{toCode, toCode + 4, toCode, 1}}
+	whole := func(before ...op) []op {
+		return append(before, set(1, Address(dataAt)), load(3, 1, 2, 3, 0, 8, false), jumpBy(3))
+	}
+	for _, c := range []struct {
+		name   string
+		code   []op
+		mem    Memory
+		pieces bool
+		tail   int
+		want   string
+	}{
+		// Forms of tables.
+		{name: "relative to the table", code: by(nil), want: relative},
+		{name: "relative to code", want: "table 0x500000 width 1 base 0x400010 shift 2", code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 0, 0, 1, false), set(4, Address(codeAt+16)),
+			set(3, Expr{Op: OpAdd, A: 4, B: 3, Shift: 2}), jumpBy(3))},
+		{name: "base added as a number", want: "table 0x500000 width 4 signed base 0x400010", code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), set(3, Add(3, codeAt+16)), jumpBy(3))},
+		{name: "small number added to an entry", want: "table 0x500000 width 4 signed base 0x500008", code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), set(3, Add(3, 8)), sum(3, 3, 1), jumpBy(3))},
+		{name: "number added to a target", want: "table 0x500000 width 4 signed base 0x500010", code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), set(3, Add(3, 16)), jumpBy(3))},
+		{name: "shifted entry", want: "table 0x500000 width 2 base 0x500000 shift 2", code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 1, 0, 2, false), set(3, Expr{Op: OpField, A: 3, B: NoReg, Bits: 64, Shift: 2}), sum(3, 3, 1), jumpBy(3))},
+		{name: "sign extended after the load", want: relative, code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, false), set(3, Field(3, 32, true)), sum(3, 3, 1), jumpBy(3))},
+		{name: "extended in two ways", want: unresolved(WhatExtension), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 0, 0, 1, true), set(3, Field(3, 16, false)), sum(3, 3, 1), jumpBy(3))},
+		{name: "extended to 32 bits only", want: unresolved(WhatExtension), code: ops(
+			set(1, Address(dataAt)), set(3, Expr{Op: OpLoad, A: 1, B: 2, Width: 1, Signed: true, Bits: 32}), sum(3, 3, 1), jumpBy(3))},
+		{name: "extended after a shift", want: unresolved(WhatExtension), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, false), set(3, Expr{Op: OpField, A: 3, B: NoReg, Bits: 64, Shift: 2}),
+			set(3, Field(3, 32, true)), sum(3, 3, 1), jumpBy(3))},
+		{name: "bits of an entry", want: unresolved(WhatIndex), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, false), set(3, Field(3, 8, false)), sum(3, 3, 1), jumpBy(3))},
+		{name: "address of the element first", want: relative, code: ops(
+			set(1, Address(dataAt)), set(4, Expr{Op: OpAdd, A: 1, B: 2, Shift: 2}), load(3, 4, NoReg, 0, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "scaled index first", want: relative + ", mask 4 at 1", code: ops(
+			set(1, Address(dataAt)), set(2, Expr{Op: OpField, A: 2, B: NoReg, Bits: 2, Shift: 2}), load(3, 2, 1, 0, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "wide field, shifted again", want: relative, code: ops(
+			set(1, Address(dataAt)), set(2, Expr{Op: OpField, A: 2, B: NoReg, Bits: 62, Shift: 1}), set(4, Expr{Op: OpAdd, A: 1, B: 2, Shift: 1}),
+			load(3, 4, NoReg, 0, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "displaced table", want: relative, code: ops(
+			set(1, Address(dataAt)), set(4, Expr{Op: OpAdd, A: 1, B: 2, Shift: 2, K: ^uint64(7)}), load(3, 4, NoReg, 0, 8, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "table as a number", want: "table 0x500000 width 8", code: ops(load(3, NoReg, 2, 3, dataAt, 8, false), jumpBy(3))},
+		{name: "negative number as a table", want: "table 0xfffffffffffffff8 width 8", code: ops(load(3, NoReg, 2, 3, ^uint64(7), 8, false), jumpBy(3))},
+		{name: "number and index in one register", want: "table 0x500000 width 1 base 0x400000", code: ops(
+			load(3, 2, NoReg, 0, dataAt, 1, false), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3))},
+		{name: "sum of indices", want: relative, code: ops(
+			set(1, Address(dataAt)), sum(4, 1, 2), sum(4, 5, 4), load(3, 4, NoReg, 0, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "wrong scale of offsets", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 3, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "wrong scale of addresses", want: pointer, code: ops(set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 8, false), jumpBy(3))},
+		{name: "index of another table", want: "table 0x500100 width 8, mask 256 at 1", code: ops(
+			set(1, Address(dataAt)), load(2, 1, 2, 0, 0, 1, false), load(3, NoReg, 2, 3, dataAt+0x100, 8, false), jumpBy(3))},
+		{name: "one entry", want: "table 0x500010 width 4 signed base 0x400000, mask 1 at 1", code: ops(
+			set(1, Address(dataAt+16)), load(3, 1, NoReg, 0, 0, 4, true), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3))},
+		{name: "entry alone", want: "table 0x500000 width 4", code: ops(set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, false), jumpBy(3))},
+		{name: "entry alone where code stands high", pieces: true, want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, false), jumpBy(3))},
+		{name: "labels", mem: labels, want: "table 0x500000 width 8", code: whole()},
+		{name: "function pointers", mem: functions, want: pointer, code: whole()},
+		{name: "first label elsewhere", mem: toyMemory{pointers: map[uint64]uint64{dataAt: foreign, dataAt + 8: own}},
+			want: "table 0x500000 width 8, compare 2 at 0", code: append(whole(cmp(2, 1), branch(Greater, "out")), at("out", ret()))},
+		{name: "bounded function pointers", mem: functions, want: pointer, code: append(whole(cmp(2, 1), branch(Greater, "out")), at("out", ret()))},
+		{name: "bounded, not readable", mem: toyMemory{}, want: "table 0x500000 width 8, compare 2 at 0",
+			code: append(whole(cmp(2, 1), branch(Greater, "out")), at("out", ret()))},
+
+		// What is no table.
+		{name: "not a jump", code: ops(jumpBy(3), nop()), want: pointer},
+		{name: "own reason", code: ops(op{flow: decode.FlowJumpIndirect, what: "why"}), want: unresolved("why")},
+		{name: "whole by itself", code: ops(op{flow: decode.FlowJumpIndirect, x: Expr{Op: OpWhole}}), want: pointer},
+		{name: "argument", code: ops(jumpBy(3)), want: pointer},
+		{name: "result", code: ops(call("f"), jumpBy(0)), want: pointer},
+		{name: "lost in a call", code: ops(call("f"), jumpBy(1)), want: pointer},
+		{name: "from memory", code: ops(load(3, 2, NoReg, 0, 8, 8, false), jumpBy(3)), want: pointer},
+		{name: "number from memory", code: ops(load(3, 2, NoReg, 0, 8, 4, false), sum(3, 3, 4), jumpBy(3)), want: unresolved(WhatNumber)},
+		{name: "arithmetic", code: ops(set(3, Expr{}), jumpBy(3)), want: unresolved(WhatArithmetic)},
+		{name: "tail call by arithmetic", code: ops(set(3, Expr{}), jumpBy(3)), tail: 1, want: pointer},
+		{name: "tail call by a number from memory", tail: 1, code: ops(load(3, 2, NoReg, 0, 8, 4, false), jumpBy(3)), want: unresolved(WhatNumber)},
+		{name: "number added to a pointer", code: ops(set(3, Add(3, 8)), jumpBy(3)), want: unresolved(WhatArithmetic)},
+		{name: "index into the code", code: ops(set(1, Address(codeAt)), set(3, Expr{Op: OpAdd, A: 1, B: 2, Shift: 2}), jumpBy(3)), want: unresolved(WhatIndex)},
+		{name: "constant", code: ops(set(3, Address(codeAt+4)), jumpBy(3)), want: pointer},
+		{name: "constant in pieces", pieces: true, code: ops(set(3, Address(codeAt+4)), jumpBy(3)), want: unresolved(WhatConstant)},
+		{name: "other function in pieces", pieces: true, code: ops(set(3, Address(codeAt+0x1000)), jumpBy(3)), want: pointer},
+		{name: "table of contents", pieces: true, mem: labels, code: ops(load(3, toyTOC, NoReg, 0, 0, 8, false), jumpBy(3)), want: pointer},
+		{name: "no table of contents", mem: labels, code: ops(load(3, toyTOC, NoReg, 0, 0, 8, false), jumpBy(3)), want: pointer},
+		{name: "either of two pointers", code: ops(set(1, Address(codeAt+0x1000)), set(3, Expr{Op: OpEither, A: 1, B: 2}), jumpBy(3)), want: pointer},
+		{name: "either of two tables", code: ops(set(1, Address(dataAt)), set(4, Address(dataAt+64)), set(5, Expr{Op: OpEither, A: 1, B: 4}),
+			load(3, 5, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3)), want: unresolved(WhatNumber)},
+		{name: "disguised pointer", code: ops(load(3, 2, NoReg, 0, 0, 8, false), set(3, Expr{Op: OpGuard, A: 3, B: 4}), jumpBy(3)), want: pointer},
+		{name: "disguised number", code: ops(set(4, Const(1)), set(3, Expr{Op: OpGuard, A: 3, B: 4}), jumpBy(3)), want: unresolved(WhatArithmetic)},
+
+		// Constants.
+		{name: "put together", want: relative, code: ops(
+			set(1, Const(0x50)), set(1, Expr{Op: OpInsert, A: 1, B: NoReg, From: 0, Bits: 16, K: 0x50}),
+			set(1, Expr{Op: OpField, A: 1, B: NoReg, Bits: 64, Shift: 16}), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "from the middle", want: relative, code: ops(
+			set(1, Const(dataAt<<4|3)), set(1, Expr{Op: OpField, A: 1, B: NoReg, From: 4, Bits: 60}), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "masked constant", want: relative, code: ops(
+			set(1, Const(dataAt|3)), set(1, Expr{Op: OpMask, A: 1, B: NoReg, K: ^uint64(3)}), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "sum of constants", want: relative, code: ops(
+			set(4, Const(0x1000)), set(1, Const(dataAt-0x1000)), sum(1, 1, 4), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "number that is no table", mem: labels, want: unresolved(WhatNumber), code: ops(
+			set(1, Const(0x9000_0000)), load(3, 1, 2, 0, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "part of a register", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), set(1, Expr{Op: OpField, A: 4, B: NoReg, Bits: 8, Part: 8}), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+
+		// Ways.
+		{name: "hoisted over a loop", want: relative, code: ops(
+			set(1, Address(dataAt)), at("loop", nop()), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3), jump("loop"))},
+		{name: "same table on two ways", want: relative, code: ops(
+			set(1, Address(dataAt)), other("x"), set(1, Address(dataAt)), at("x", nop()), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "two tables", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), other("x"), set(1, Address(dataAt+64)), at("x", nop()), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "a number on the other way", want: relative, code: ops(
+			set(1, Address(dataAt)), other("x"), set(1, Expr{}), at("x", nop()), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "a pointer that runs", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), at("loop", nop()), set(1, Add(1, 4)), other("loop"), load(3, 1, 2, 2, 0, 4, true), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3))},
+		{name: "sum that runs", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), at("loop", nop()), sum(1, 1, 5), other("loop"), load(3, 1, 2, 2, 0, 4, true), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3))},
+		{name: "call that never returns", want: relative, code: ops(
+			set(9, Address(dataAt)), other("x"), set(9, Address(dataAt+64)), call("f"), at("x", nop()), load(3, 9, 2, 2, 0, 4, true), sum(3, 3, 9), jumpBy(3))},
+		{name: "only indirect jumps lead there", want: relative, code: ops(
+			set(1, Address(dataAt)), jumpBy(5), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "but no tail calls", tail: 1, want: unresolved(WhatArithmetic), code: ops(
+			set(1, Address(dataAt)), jumpBy(5), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "nor jumps of another function", want: unresolved(WhatArithmetic), code: ops(
+			set(1, Address(dataAt)), jumpBy(5), at("entry", nop()), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "function that is called", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), call("f"), set(1, Address(dataAt)), at("f", nop()), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "call of the next instruction", want: relative, code: ops(
+			set(9, Address(dataAt)), call("next"), at("next", nop()), load(3, 9, 2, 2, 0, 4, true), sum(3, 3, 9), jumpBy(3))},
+		{name: "entry after a test", want: relative, code: ops(
+			set(1, Address(dataAt)), other("entry"), ret(), at("entry", nop()), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "entry that is fallen into", want: relative, code: ops(
+			set(1, Address(dataAt)), at("entry", nop()), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "padding after a jump", want: unresolved(WhatNumber), code: ops(
+			other("x"), set(1, Address(dataAt)), ret(), nop(), nop(), at("x", nop()), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "target or pointer", want: relative, code: ops(
+			set(1, Address(dataAt)), load(3, 4, NoReg, 0, 0, 8, false), other("x"), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), at("x", jumpBy(3)))},
+		{name: "pointer or target", want: relative, code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), other("x"), load(3, 4, NoReg, 0, 0, 8, false), at("x", jumpBy(3)))},
+		{name: "target or number", want: unresolved(WhatSeveral), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), other("x"), set(3, Expr{}), at("x", jumpBy(3)))},
+		{name: "one table by two indices", want: relative, code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), other("x"),
+			load(3, 1, 4, 2, 0, 4, true), sum(3, 3, 1), at("x", jumpBy(3)))},
+		{name: "pointers that differ", want: pointer, code: ops(
+			set(3, Address(codeAt+0x1000)), other("x"), set(3, Address(codeAt+0x2000)), at("x", jumpBy(3)))},
+		{name: "pointer or number", want: unresolved(WhatSeveral), code: ops(
+			set(3, Address(codeAt+0x1000)), other("x"), set(3, Expr{}), at("x", jumpBy(3)))},
+		{name: "parts of one table", mem: tables, want: relative, code: ops(
+			set(4, Address(dataAt)), set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 4), other("x"),
+			set(1, Address(dataAt+8)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 4), at("x", jumpBy(3)))},
+		{name: "two tables of offsets", mem: tables, want: unresolved(WhatTables), code: ops(
+			set(4, Address(dataAt)), set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 4), other("x"),
+			set(1, Address(dataAt+12)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 4), at("x", jumpBy(3)))},
+		{name: "entry of two loads", want: relative, code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), other("x"), load(3, 1, 2, 2, 0, 4, true), at("x", nop()), sum(3, 3, 1), jumpBy(3))},
+
+		// The stack.
+		{name: "spilled", want: relative, code: ops(
+			set(1, Address(dataAt)), store(1, toySP, 8), call("f"), load(1, toySP, NoReg, 0, 8, 8, false), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "spilled, the stack moves", want: relative, code: ops(
+			set(1, Address(dataAt)), store(1, toySP, 8), set(toySP, Add(toySP, ^uint64(15))), load(1, toySP, NoReg, 0, 24, 8, false),
+			load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "spilled, the stack is another", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), store(1, toySP, 8), set(toySP, Copy(7)), load(1, toySP, NoReg, 0, 8, 8, false),
+			load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "overwritten", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), store(1, toySP, 8), store(4, toySP, 4), load(1, toySP, NoReg, 0, 8, 8, false),
+			load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "beside it", want: relative, code: ops(
+			set(1, Address(dataAt)), store(1, toySP, 8), store(4, toySP, 16), store(4, toySP, 0), storeAway(), load(1, toySP, NoReg, 0, 8, 8, false),
+			load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "spilled before a loop", want: relative, code: ops(
+			set(1, Address(dataAt)), store(1, toySP, 8), at("loop", set(1, Expr{})), other("loop"), load(1, toySP, NoReg, 0, 8, 8, false),
+			load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "half of a slot", want: unresolved(WhatArithmetic), code: ops(
+			store(1, toySP, 8), load(3, toySP, NoReg, 0, 8, 4, false), jumpBy(3))},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := &toyModel{ops: c.code, pieces: c.pieces, tail: c.tail}
+			if got := m.jump(c.mem); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestBounds is the table of what bounds the index, r2.
+func TestBounds(t *testing.T) {
+	const none = ""
+	mask := func(r, a Reg, k uint64) op { return set(r, Expr{Op: OpMask, A: a, B: NoReg, K: k}) }
+	copyOf := func(r, a Reg) op { return set(r, Copy(a)) }
+	shared := func(r Reg) op { return load(r, 8, NoReg, 0, 16, 4, false) }
+	for _, c := range []struct {
+		name string
+		code []op
+		mem  Memory
+		want string // after the table
+	}{
+		{name: "nothing", code: by(nil), want: none},
+		{name: "at most", code: by(ops(cmp(2, 5), branch(Greater, "out"))), want: ", compare 6 at 0"},
+		{name: "less", code: by(ops(cmp(2, 5), branch(Greater|Equal, "out"))), want: ", compare 5 at 0"},
+		{name: "equal", code: by(ops(cmp(2, 5), branch(Less|Greater, "out"))), want: ", compare 6 at 0"},
+		{name: "taken", code: by(ops(cmp(2, 5), branch(notTaken, "in"), ret(), at("in", nop()))), want: ", compare 6 at 0"},
+		{name: "two branches", code: by(ops(cmp(2, 5), branch(Equal, "out"), branch(Greater, "out"))), want: ", compare 5 at 0"},
+		{name: "greater", code: by(ops(cmp(2, 5), branch(notTaken, "out"))), want: none},
+		{name: "not equal", code: by(ops(cmp(2, 9), branch(Greater, "out"), cmp(2, 5), branch(Equal, "out"))), want: ", compare 10 at 0"},
+		{name: "greater is nearer", code: by(ops(cmp(2, 9), branch(Greater, "out"), cmp(2, 5), branch(Less, "out"))), want: none},
+		{name: "with a sign", code: by(ops(cmp(2, 5), signedBranch(Greater, "out"))), want: none},
+		{name: "with a sign, of a byte", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), cmp(2, 5), signedBranch(Greater, "out"))), want: ", compare 6 at 1"},
+		{name: "two kinds of branches", code: by(ops(cmp(2, 5), signedBranch(Less, "out"), branch(Greater, "out"))), want: ", compare 6 at 0"},
+		{name: "to the next instruction", code: by(ops(cmp(2, 5), branch(Greater, "next"), at("next", nop()))), want: none},
+		{name: "flags of another comparison", code: by(ops(cmp(2, 5), cmpReg(7, 8), branch(Greater, "out"))), want: none},
+		{name: "flags lost", code: by(ops(cmp(2, 5), op{changes: Flags}, branch(Greater, "out"))), want: none},
+		{name: "branch on something else", code: by(ops(cmp(2, 5), other("out"))), want: none},
+		{name: "huge", code: by(ops(cmp(2, 1<<20), branch(Greater, "out"))), want: none},
+		{name: "less than nothing", code: by(ops(cmp(2, 0), branch(Greater|Equal, "out"))), want: none},
+		{name: "another register", code: by(ops(cmp(7, 5), branch(Greater, "out"))), want: none},
+		{name: "a number in a register", code: by(ops(set(7, Const(5)), cmpReg(2, 7), branch(Greater, "out"))), want: ", compare 6 at 1"},
+		{name: "no number in a register", code: by(ops(cmp(2, 9), branch(Greater, "out"), cmpReg(2, 7), branch(Greater, "out"))), want: none},
+		{name: "compared as a number", code: by(ops(cmp(2, 9), branch(Greater, "out"), cmpReg(7, 2), branch(Greater, "out"))), want: none},
+		{name: "trap", code: by(ops(trapUnless(notTaken, 2, 5))), want: ", compare 6 at 0"},
+		{name: "after the load", code: ops(set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), cmp(2, 5), branch(Greater, "out"), sum(3, 3, 1), jumpBy(3)), want: ", compare 6 at 2"},
+		{name: "ways meet after the load", code: ops(set(1, Address(dataAt)), cmp(2, 5), branch(Greater, "out"), load(3, 1, 2, 2, 0, 4, true), other("x"), at("x", nop()), sum(3, 3, 1), jumpBy(3)), want: ", compare 6 at 1"},
+
+		// What the index is made from.
+		{name: "copy", code: by(ops(copyOf(7, 2), cmp(7, 5), branch(Greater, "out"))), want: ", compare 6 at 1"},
+		{name: "copied after", code: by(ops(cmp(7, 5), branch(Greater, "out"), copyOf(2, 7))), want: ", compare 6 at 0"},
+		{name: "changed after", code: by(ops(cmp(2, 5), branch(Greater, "out"), set(2, Expr{}))), want: none},
+		{name: "extended after", code: by(ops(cmp(2, 5), branch(Greater, "out"), set(2, Field(2, 32, true)))), want: ", compare 6 at 0"},
+		{name: "sign extended from a byte", code: by(ops(cmp(2, 5), branch(Greater, "out"), set(2, Field(2, 8, true)))), want: ", compare 6 at 0"},
+		{name: "a field further up", code: by(ops(cmp(2, 5), branch(Greater, "out"), set(2, Expr{Op: OpField, A: 2, B: NoReg, From: 3, Bits: 3}))), want: ", mask 8 at 2"},
+		{name: "reduced after", code: by(ops(cmp(2, 5), branch(Greater, "out"), set(2, Add(2, ^uint64(1))))), want: ", compare 4 at 0"},
+		{name: "reduced before", code: by(ops(copyOf(7, 2), set(7, Add(7, ^uint64(1))), cmp(7, 3), branch(Greater, "out"))), want: " from 2, compare 4 at 2"},
+		{name: "sum of two", code: by(ops(cmp(2, 5), branch(Greater, "out"), sum(2, 2, 7))), want: none},
+		{name: "mask", code: by(ops(mask(2, 2, 3))), want: ", mask 4 at 0"},
+		{name: "wide mask", code: by(ops(mask(2, 2, 0xffff))), want: none},
+		{name: "mask and number", code: by(ops(mask(2, 7, 7), set(2, Add(2, ^uint64(1))))), want: ", mask 6 at 0"},
+		{name: "comparison of what is masked", code: by(ops(mask(7, 2, 15), cmp(7, 5), branch(Greater, "out"), mask(2, 2, 15))), want: ", compare 6 at 1"},
+		{name: "comparison of fewer bits", code: by(ops(mask(7, 2, 15), cmp(7, 5), branch(Greater, "out"))), want: none},
+		{name: "comparison of more bits", code: by(ops(cmp(2, 5), branch(Greater, "out"), mask(2, 2, 15))), want: ", compare 6 at 0"},
+		{name: "comparison of the low bits", code: by(ops(cmpBits(2, 8, 5), branch(Greater, "out"))), want: none},
+		{name: "comparison of all bits there are", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), cmpBits(2, 8, 5), branch(Greater, "out"))), want: ", compare 6 at 1"},
+		{name: "all bits there are, on two ways", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), other("x"), load(2, 9, NoReg, 0, 0, 1, false),
+			at("x", nop()), cmpBits(2, 8, 5), branch(Greater, "out"))), want: ", compare 6 at 4"},
+		{name: "more bits on one of two ways", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), other("x"), load(2, 9, NoReg, 0, 0, 4, false),
+			at("x", nop()), cmpBits(2, 8, 5), branch(Greater, "out"))), want: none},
+		{name: "part of a register", code: by(ops(set(2, Expr{Op: OpField, A: 7, B: NoReg, Bits: 8, Part: 8}), set(2, Field(2, 8, false)), cmpBits(7, 8, 5), branch(Greater, "out"))), want: ", compare 6 at 2"},
+		{name: "more than the part", code: by(ops(cmp(7, 5), branch(Greater, "out"), set(2, Expr{Op: OpField, A: 7, B: NoReg, Bits: 8, Part: 8}))), want: none},
+		{name: "loaded twice", code: by(ops(shared(7), cmp(7, 5), branch(Greater, "out"), shared(2))), want: ", compare 6 at 1"},
+		{name: "stored between", code: by(ops(shared(7), cmp(7, 5), branch(Greater, "out"), storeAway(), shared(2))), want: none},
+		{name: "spilled index", code: by(ops(store(2, toySP, 8), cmp(2, 5), branch(Greater, "out"), load(2, toySP, NoReg, 0, 8, 8, false))), want: ", compare 6 at 1"},
+
+		// Ways.
+		{name: "on both ways", code: by(ops(other("x"), cmp(2, 3), branch(Greater, "out"), jump("in"), at("x", cmp(2, 5)), branch(Greater, "out"), at("in", nop()))), want: ", compare 6 at 4"},
+		{name: "on one way", code: by(ops(other("in"), cmp(2, 3), branch(Greater, "out"), at("in", nop()))), want: none},
+		{name: "not on the way that falls in", code: by(ops(cmp(2, 3), branch(notTaken, "in"), nop(), at("in", nop()))), want: none},
+		{name: "before ways meet", code: by(ops(cmp(2, 3), branch(Greater, "out"), other("in"), nop(), at("in", nop()))), want: ", compare 4 at 0"},
+		{name: "mask on one way", code: by(ops(cmp(2, 3), branch(notTaken, "in"), mask(2, 2, 7), at("in", nop()))), want: ", mask 8 at 2"},
+		{name: "in a loop", code: by(ops(cmp(2, 3), branch(Greater, "out"), at("in", nop()), other("in"))), want: ", compare 4 at 0"},
+		{name: "in a loop that counts", code: by(ops(cmp(2, 3), branch(Greater, "out"), at("in", set(2, Add(2, 1))), other("in"))), want: none},
+		{name: "counted on several ways", code: by(ops(cmp(7, 9), branch(Greater, "out"), other("in"), nop(), at("in", set(2, Add(7, ^uint64(0)))))), want: none},
+		{name: "pad", code: by(ops(cmp(2, 3), branch(Greater, "out"), at("pad", nop()))), want: none},
+		{name: "only indirect jumps lead there", code: by(ops(cmp(2, 3), branch(Greater, "out"), jumpBy(9), nop())), want: none},
+		{name: "copy before ways meet", code: by(ops(copyOf(7, 2), at("loop", other("x")), nop(), at("x", cmp(7, 5)), branch(Greater, "loop"))), want: ", compare 6 at 3"},
+		{name: "copy on one way", code: by(ops(copyOf(7, 2), other("x"), set(7, Expr{}), at("x", cmp(7, 5)), branch(Greater, "out"))), want: none},
+		{name: "copy where only an indirect jump leads", code: by(ops(jumpBy(9), at("x", copyOf(7, 2)), at("loop", cmp(7, 5)), branch(Greater, "out")), at("y", jump("loop"))), want: ", compare 6 at 2"},
+		{name: "equal where only an indirect jump leads", code: by(ops(jumpBy(9), nop(), cmp(7, 5), branch(Greater, "out"))), want: none},
+		{name: "other numbers where calls lead", code: by(ops(copyOf(7, 2), call("f"), other("f"), at("f", cmp(7, 5)), branch(Greater, "out"))), want: none},
+		{name: "too often", code: by(ops(cmp(2, 3), branch(Greater, "out"), other("a"), at("a", nop()), other("b"), at("b", nop()), other("c"), at("c", nop()),
+			other("d"), at("d", nop()), other("e"), at("e", nop()))), want: none},
+
+		// Tables among the instructions.
+		{name: "goes on, and others jump as well", mem: toyMemory{words: []uint32{0, 0}}, want: " in the text",
+			code: ops(jumpBy(9), set(1, Address(codeAt)), cmp(2, 0), branch(Greater, "out"), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := &toyModel{ops: append(c.code, at("out", ret()))}
+			want := relative + c.want
+			switch c.want {
+			case " from 2, compare 4 at 2":
+				want = "table 0x500008 width 4 signed base 0x500000, compare 4 at 2"
+			case " in the text":
+				want = "table 0x400000 width 4 signed base 0x400000"
+				c.mem = textMemory{c.mem}
+			}
+			if got := m.jump(c.mem); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// textMemory has the data in the text.
+type textMemory struct{ Memory }
+
+func (m textMemory) Data(dst []byte, addr, size uint64) ([]byte, error) {
+	return m.Memory.Data(dst, addr+dataAt-codeAt, size)
+}
+
+// TestConstants asks for constants.
+func TestConstants(t *testing.T) {
+	m := &toyModel{ops: ops(set(1, Address(dataAt)), nop(), set(2, Add(1, 8)), set(3, Expr{}))}
+	var tracer Tracer
+	tracer.Start(m, m.function(), nil)
+	if addr, ok := tracer.Constant(2, 2); !ok || addr != dataAt+8 {
+		t.Errorf("%#x, %v", addr, ok)
+	}
+	if addr, ok := tracer.Constant(3, 3); ok {
+		t.Errorf("%#x of what is no constant", addr)
+	}
+}
+
+// TestStart has one tracer look at several functions.
+func TestStart(t *testing.T) {
+	first := &toyModel{ops: by(ops(at("x", nop()), other("x")))}
+	second := &toyModel{ops: ops(nop(), jumpBy(3))}
+	f, g := first.function(), second.function()
+	var tracer Tracer
+	for range 3 {
+		tracer.Start(first, f, nil)
+		if j := tracer.Jump(len(f.Insts) - 1); describe(&j) != relative {
+			t.Errorf("first: %+v", j)
+		}
+		tracer.End()
+		tracer.Start(second, g, nil)
+		if j := tracer.Jump(1); j != Pointer() {
+			t.Errorf("second: %+v", j)
+		}
+		tracer.End()
+	}
+	tracer.Start(first, f, nil)
+	for _, i := range []int{-1, len(f.Insts)} {
+		if j := tracer.Jump(i); j != Unresolved(WhatNoJump) {
+			t.Errorf("instruction %d: %+v", i, j)
+		}
+	}
+}
+
+// TestEffort has functions that are too much to look at, and ends all the same.
+func TestEffort(t *testing.T) {
+	const many = 1 << 15
+	far := slices.Concat(ops(set(1, Address(dataAt)), at("x", nop())), slices.Repeat(ops(nop()), many), ops(other("x"), at("y", nop()), other("y"),
+		load(3, 1, 2, 2, 0, 4, true), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3)))
+	if got, want := (&toyModel{ops: far}).jump(nil), "unresolved: "+WhatNumber; got != want {
+		t.Errorf("far away: %s, want %s", got, want)
+	}
+	var deep []op
+	for i := range 100 {
+		deep = append(deep, set(Reg(1+i%2), Copy(Reg(1+(i+1)%2))))
+	}
+	if got, want := (&toyModel{ops: append(deep, jumpBy(2))}).jump(nil), "unresolved: "+WhatTooFar; got != want {
+		t.Errorf("nested: %s, want %s", got, want)
+	}
+}
+
+// TestJumpKinds names the kinds.
+func TestJumpKinds(t *testing.T) {
+	for kind, want := range map[JumpKind]string{JumpUnresolved: "unresolved", JumpTable: "table", JumpPointer: "pointer", 9: "invalid"} {
+		if kind.String() != want {
+			t.Errorf("%d: %s", kind, kind)
+		}
+	}
+}
