@@ -5,7 +5,7 @@ import (
 	"xol/place"
 )
 
-// Text that someone else rewrites while it runs, or that nobody executes. The
+// Text that someone else rewrites while it runs, or that is never executed. The
 // first that applies decides.
 var ownedRules = [...]struct {
 	kind place.Kind

@@ -22,7 +22,7 @@ type Func struct {
 	Marks place.Marks   // those that touch the function
 }
 
-// End returns the address behind the function.
+// End returns the address after the function.
 func (f *Func) End() uint64 { return f.Addr + uint64(len(f.Code)) }
 
 // Profile judges probes by one set of rules. A Profile is immutable and safe

@@ -20,7 +20,7 @@ func (tooLong) Is(target error) bool { return target == ErrInvalid }
 // Decoder decodes the instructions of one ISA and byte order.
 type Decoder interface {
 	// Decode decodes the instruction that starts at code[0], which stands at
-	// addr, into inst and overwrites all of inst. Bytes behind the
+	// addr, into inst and overwrites all of inst. Bytes after the
 	// instruction are ignored. It returns ErrInvalid, ErrTruncated or
 	// ErrTooLong; inst.Len is 0 then. It does not allocate.
 	Decode(inst *Inst, code []byte, addr uint64) error
@@ -32,7 +32,7 @@ type Decoder interface {
 // Sweep decodes code, which stands at addr, from its first byte to its last
 // and appends every instruction to dst. Where bytes are no instruction, or the
 // last one is cut off, it appends an Inst with the property Invalid, Align
-// bytes long (fewer at the end), and goes on behind it.
+// bytes long (fewer at the end), and goes on after it.
 func Sweep(d Decoder, dst []Inst, code []byte, addr uint64) []Inst {
 	align := d.Align()
 	for len(code) > 0 {

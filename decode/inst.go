@@ -99,7 +99,7 @@ const (
 // on ISAs of variable length. A length of 0 means that the part is absent;
 // ModRM is absent where ModRM is 0.
 type Fields struct {
-	Opcode  uint8 // the opcode byte (behind prefixes, escapes and VEX-like prefixes)
+	Opcode  uint8 // the opcode byte (after prefixes, escapes and VEX-like prefixes)
 	ModRM   uint8
 	Disp    uint8
 	DispLen uint8
@@ -124,7 +124,7 @@ type Inst struct {
 	Fields Fields
 }
 
-// Next returns the address behind the instruction.
+// Next returns the address after the instruction.
 func (i *Inst) Next() uint64 { return i.Addr + uint64(i.Len) }
 
 // Bytes returns the instruction's bytes in memory order. The slice aliases i.

@@ -115,7 +115,7 @@ func TestEncode(t *testing.T) {
 		{"one", insts(0), Options{}, 8, "i\x00b"},
 		{"no way back", insts(0), Options{Back: BackNone}, 8, "i\x00"},
 		{"a breakpoint", insts(0), Options{Back: BackBreakpoint}, 8, "i\x00BRK"},
-		{"several", insts(0, 0), Options{Form: Region}, 8, "i\x00i\x01b"},
+		{"two", insts(0, 0), Options{Form: Region}, 8, "i\x00i\x01b"},
 		{"branch to itself from a slot", insts(from), Options{}, 8, "J\x00\x00\x00b"},
 		{"branch to itself in a region", insts(from), Options{Form: Region}, 8, "j\x00b"},
 		{"branch back", insts(0, from), Options{Form: Region}, 8, "i\x00j\xfeb"},

@@ -206,7 +206,7 @@ type kernelWalk struct {
 	buf     [kernelWindow]byte
 }
 
-// seek walks on until an instruction starts at or behind off, or holds it, and
+// seek walks on until an instruction starts at or after off, or holds it, and
 // reports whether one starts there; insn is it. Offsets must not decrease.
 func (w *kernelWalk) seek(off uint64) bool {
 	for w.next <= off && !w.lost {
@@ -246,7 +246,7 @@ func (p *kprobeJudge) reach(v *classify.Verdict, w *kernelWalk, f *classify.Func
 
 // checksCFI reports whether k, at addr, is one of the two instructions in
 // front of a kCFI trap that the kernel reads back: mov imm32 to r10d, or the
-// add behind it.
+// add after it.
 func (k *kernelInsn) checksCFI(marks place.Marks, addr uint64) bool {
 	if k.nop != 1 {
 		return false
@@ -555,7 +555,7 @@ func (k *kernelInsn) kprobeEmulationHazard(inst *decode.Inst) uint8 {
 }
 
 // sameAsOneByte reports whether k is what its opcode byte means in the one-byte
-// map. Behind REX2, branches with a displacement do not exist.
+// map. After REX2, branches with a displacement do not exist.
 func (k *kernelInsn) sameAsOneByte() bool {
 	action := kprobeActions[k.op[0]]
 	return k.nvex == 0 && k.payload[0]&0x80 == 0 && (action == 'R' || action == 'I' || action == 'G')

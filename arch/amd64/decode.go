@@ -22,7 +22,7 @@ import (
 //   - UD0 (0F FF) has a ModRM byte, as on Intel's current processors.
 //   - 0F 0D with a register, a NOP for Intel, is an instruction, and so are the
 //     reserved NOPs 0F 18 to 0F 1F and the x87 aliases that all processors
-//     execute, but not behind REX2.
+//     execute, but not after REX2.
 //   - LOCK MOV CR0 is AMD's way to CR8.
 //   - Bits that extend a register number where the register has no such
 //     extension are ignored in ModRM.rm and #UD in ModRM.reg and vvvv, as
@@ -482,7 +482,7 @@ func (w *fetch) suffixed(d Detail, pos uint64) (Detail, uint64, attr) {
 	return d, pos, (attrValid | 1<<attrModRMAt | attrSuffix | lens1).sized(d)
 }
 
-// rex2 reads an instruction behind D5 at pos.
+// rex2 reads an instruction after D5 at pos.
 func (w *fetch) rex2(d Detail, pos, pp uint64) (Detail, uint64, attr) {
 	payload := Detail(w[(pos+1)&15])
 	op := w[(pos+2)&15]
@@ -531,7 +531,7 @@ var (
 	xopMaps  = [32]uint8{8: 12, 9: 13, 10: 14}
 )
 
-// vector reads an instruction behind C5, C4, 62 or 8F, which is b, at pos.
+// vector reads an instruction after C5, C4, 62 or 8F, which is b, at pos.
 func (w *fetch) vector(d Detail, pos uint64, b byte) (Detail, uint64, attr) {
 	if d.Prefixes()&(Prefix66|PrefixF2|PrefixF3|PrefixLock) != 0 || d.HasREX() {
 		return d, pos + 1, 0

@@ -32,10 +32,10 @@ const (
 	MapXOP8    Map = 8
 	MapXOP9    Map = 9
 	MapXOPA    Map = 10
-	Map3DNow   Map = 15 // 0F 0F, opcode behind the operands
+	Map3DNow   Map = 15 // 0F 0F, opcode after the operands
 )
 
-// Prefixes is the set of legacy prefixes in front of an instruction, repeated
+// Prefixes is the set of legacy prefixes before an instruction, repeated
 // ones and ones without effect among them.
 type Prefixes uint16
 

@@ -76,13 +76,13 @@ const ptRegsIP = 16 * wordSize
 func (a ISA) EntryStub(at, callback uint64, kernel bool) []byte {
 	p, t := detour.EntryPlan(callback, kernel), template{a}
 	code := t.Save(nil, p)
-	code = appendFrameOperand(append(code, 0x48, 0x8b), RDI, ptRegsSize)        // mov behind(%rbx),%rdi
+	code = appendFrameOperand(append(code, 0x48, 0x8b), RDI, ptRegsSize)        // mov after(%rbx),%rdi
 	code = append(code, 0x48, 0x83, 0xef, callNear)                             // sub $5,%rdi
 	code = appendFrameOperand(append(code, 0x48, movStore), RDI, ptRegsIP)      // mov %rdi,ip(%rbx)
 	code = append(appendFrameOperand(append(code, 0x48, 0x83), 0, ptRegsSP), 8) // addq $8,sp(%rbx)
 	code = t.Call(code, p, at+uint64(len(code)))
 	code = appendFrameOperand(append(code, 0x48, 0x8b), RAX, ptRegsIP)       // mov ip(%rbx),%rax
-	code = appendFrameOperand(append(code, 0x48, movStore), RAX, ptRegsSize) // mov %rax,behind(%rbx)
+	code = appendFrameOperand(append(code, 0x48, movStore), RAX, ptRegsSize) // mov %rax,after(%rbx)
 	return append(t.Restore(code, p), a.ReturnInst()...)
 }
 

@@ -49,7 +49,7 @@ const (
 	leaAt    = 27
 	validAt  = 28 // else the low bits are the place of forms, or
 	groupAt  = 29 // of a group
-	escapeAt = 30 // no opcode, but a byte in front of one
+	escapeAt = 30 // no opcode, but a byte before one
 	rexAt    = 31
 	opAt     = 32
 )
@@ -733,7 +733,7 @@ const (
 	baseAt    = 63
 )
 
-// operand returns the layout of a ModRM byte and what belongs to it behind an
+// operand returns the layout of a ModRM byte and what belongs to it after an
 // opcode at 0, and what the place of the opcode adds to.
 func operand(modRM int) (layout, scale uint64) {
 	const memory, ripRelative = 2, 32

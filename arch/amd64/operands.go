@@ -51,7 +51,7 @@ var generalReg = [...]opcodeRange{
 	{Map0F38, 0x80, 0x82}, {Map0F38, 0xf0, 0xfc},
 }
 
-// The same behind VEX, EVEX and XOP.
+// The same after VEX, EVEX and XOP.
 var generalRegVector = [...]opcodeRange{
 	{Map0F38, 0xe0, 0xef}, {Map0F38, 0xf2, 0xf7}, {Map0F3A, 0xf0, 0xf0}, {MapXOPA, 0x10, 0x10},
 	{Map4, 0x00, 0x7f}, {Map4, 0x84, 0x88}, {Map4, 0xa5, 0xaf}, {Map4, 0xf0, 0xfc},
@@ -133,8 +133,8 @@ func (d Detail) names(reg byte) bool {
 	return reg == named || reg == d.VVVV() && d.Encoding() >= EncVEX2
 }
 
-// opcodeLen returns the number of opcode bytes, escapes included, in front of
-// ModRM. Behind VEX and its kin it is one.
+// opcodeLen returns the number of opcode bytes, escapes included, before
+// ModRM. After VEX and its kin it is one.
 func opcodeLen(inst *decode.Inst) int {
 	if DetailOf(inst).Encoding() != EncLegacy {
 		return 1

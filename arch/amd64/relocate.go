@@ -78,7 +78,7 @@ const (
 	// These have a RIP-relative operand, which is re-based. Out of reach there is
 	formRebase       // nothing to be done
 	formConstant     // lea: a constant
-	formBase         // a register for the operand's base, whose value nobody needs
+	formBase         // a register for the operand's base, whose value is not needed
 	formSavedBase    // one that is saved
 	formStackPointer // likewise, and another one stands for rsp
 	formPush

@@ -113,7 +113,7 @@ func (t *writer) markConditions() {
 	}
 }
 
-// prefixes writes what stands in front of the name.
+// prefixes writes what stands before the name.
 func (t *writer) prefixes(b []byte) []byte {
 	list := prefixBytes(t.inst)
 	for i, p := range list {

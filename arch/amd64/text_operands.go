@@ -31,7 +31,7 @@ func (t *writer) operands(b []byte, lookup decode.SymLookup) []byte {
 	return b
 }
 
-// mask writes the opmask behind the destination.
+// mask writes the opmask after the destination.
 func (t *writer) mask(b []byte) []byte {
 	if k := t.d.EVEXaaa(); k != 0 {
 		b = append(b, "{%k"...)

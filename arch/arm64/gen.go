@@ -24,7 +24,7 @@ func main() {
 	log.SetFlags(0)
 	dir := flag.String("o", ".", "write to the `folder`")
 	flag.Parse()
-	t := &tables{lets: map[string]string{}, templates: map[string]int{}, formIDs: map[form]int{}, pieceIDs: map[string]int{}}
+	t := &tables{lets: map[string]string{}, templates: map[string]int{}, formIDs: map[form]int{}, itemIDs: map[string]int{}}
 	t.readLines("instructions.txt", t.instruction)
 	t.readLines("system.txt", t.system)
 	t.checkOverlaps()
@@ -63,19 +63,19 @@ type row struct {
 }
 
 type tables struct {
-	lets       map[string]string
-	rows       []*row
-	operands   string // of the rows that follow
-	line       int
-	templates  map[string]int
-	forms      []form
-	formIDs    map[form]int
-	pieceLists []int // numbers of pieces, each list ending in 0
-	pieces     []piece
-	pieceIDs   map[string]int
-	lists      [][]string
-	registers  []systemName
-	ops        []systemName
+	lets      map[string]string
+	rows      []*row
+	operands  string // of the rows that follow
+	line      int
+	templates map[string]int
+	forms     []form
+	formIDs   map[form]int
+	itemLists []int // numbers of items, each list ending in 0
+	items     []item
+	itemIDs   map[string]int
+	lists     [][]string
+	registers []systemName
+	ops       []systemName
 }
 
 // readLines calls parse for every line that is neither empty nor a comment.
@@ -248,7 +248,7 @@ func (r *row) keep(f field, values []uint32) {
 	var cubes []cube
 	for _, c := range r.cubes {
 		for _, v := range values {
-			d := f.spread(v)
+			d := f.holding(v)
 			if c.overlaps(d) {
 				cubes = append(cubes, cube{c.mask | d.mask, c.value | d.value})
 			}
@@ -332,8 +332,8 @@ func parseField(s string) (f field, err error) {
 	return f, nil
 }
 
-// spread returns the words in which the segments hold v.
-func (f field) spread(v uint32) (c cube) {
+// holding returns the words in which the segments hold v.
+func (f field) holding(v uint32) (c cube) {
 	for i := len(f.segments) - 1; i >= 0; i-- {
 		s := f.segments[i]
 		m := uint32(1)<<s.width - 1
@@ -445,7 +445,7 @@ const rootShift, rootWidth = 21, 11
 // first. leafOf gives the answer where all that are left fit all words.
 func build(matches []match, answers func() int, leafOf func([]match) int) (entries []uint32, root int) {
 	tr := &tree{known: map[string]uint32{}, leafOf: leafOf}
-	// The number of answers is known only behind a first run.
+	// The number of answers is known after a first run only.
 	for range 2 {
 		root = answers()
 		tr.entries = make([]uint32, root+1<<rootWidth)
@@ -618,12 +618,12 @@ const maxSegments = 3
 // A form is what to write for a row.
 type form struct {
 	name         string
-	template     int // its start in pieceLists
+	template     int // its start in itemLists
 	cond, orElse int
 }
 
-// A piece is some text and an operand behind it, as in text.go.
-type piece struct {
+// A item is some text and an operand after it, as in text.go.
+type item struct {
 	text    string
 	kind    string
 	field   field
@@ -635,7 +635,7 @@ type piece struct {
 // optional are the operands that may be left out, with the comma before them.
 var optional = []string{"shift", "optionalX", "optionalPair", "pattern", "patternTimes"}
 
-// compile turns a template into pieces, once.
+// compile turns a template into items, once.
 func (t *tables) compile(template string) error {
 	if _, ok := t.templates[template]; ok {
 		return nil
@@ -649,26 +649,26 @@ func (t *tables) compile(template string) error {
 	if err != nil {
 		return err
 	}
-	pieces, err := t.parsePieces(text)
+	items, err := t.parseItems(text)
 	if err != nil {
 		return fmt.Errorf("%s: %v", template, err)
 	}
-	t.templates[template] = len(t.pieceLists)
-	for _, p := range pieces {
-		t.pieceLists = append(t.pieceLists, t.pieceID(p))
+	t.templates[template] = len(t.itemLists)
+	for _, p := range items {
+		t.itemLists = append(t.itemLists, t.itemID(p))
 	}
-	t.pieceLists = append(t.pieceLists, 0)
+	t.itemLists = append(t.itemLists, 0)
 	return nil
 }
 
-// pieceID returns the number of a piece; numbers start at 1.
-func (t *tables) pieceID(p piece) int {
+// itemID returns the number of an item; numbers start at 1.
+func (t *tables) itemID(p item) int {
 	key := fmt.Sprint(p)
-	id, ok := t.pieceIDs[key]
+	id, ok := t.itemIDs[key]
 	if !ok {
-		t.pieces = append(t.pieces, p)
-		id = len(t.pieces)
-		t.pieceIDs[key] = id
+		t.items = append(t.items, p)
+		id = len(t.items)
+		t.itemIDs[key] = id
 	}
 	return id
 }
@@ -698,23 +698,23 @@ func expandLists(s string) (string, error) {
 	}
 }
 
-func (t *tables) parsePieces(s string) ([]piece, error) {
-	var out []piece
+func (t *tables) parseItems(s string) ([]item, error) {
+	var out []item
 	text := ""
 	for s != "" {
 		i := strings.IndexAny(s, "<(")
 		if i < 0 {
-			out = append(out, piece{text: text + s, kind: "Text"})
+			out = append(out, item{text: text + s, kind: "Text"})
 			return out, nil
 		}
 		text += s[:i]
 		if s[i] == '(' {
 			end := strings.IndexByte(s, ')')
-			members, err := t.parsePieces(s[i+1 : end])
+			members, err := t.parseItems(s[i+1 : end])
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, piece{text: text, kind: "Group", members: len(members)})
+			out = append(out, item{text: text, kind: "Group", members: len(members)})
 			out = append(out, members...)
 			text, s = "", s[end+1:]
 			continue
@@ -734,7 +734,7 @@ func (t *tables) parsePieces(s string) ([]piece, error) {
 		text = ""
 	}
 	if text != "" {
-		out = append(out, piece{text: text, kind: "Text"})
+		out = append(out, item{text: text, kind: "Text"})
 	}
 	return out, nil
 }
@@ -749,8 +749,8 @@ func (t *tables) registerNames(list int) bool {
 	return true
 }
 
-// parseHole reads what stands between < and > behind text.
-func (t *tables) parseHole(hole, text string) (piece, error) {
+// parseHole reads what stands between < and > after text.
+func (t *tables) parseHole(hole, text string) (item, error) {
 	where, names, isName := strings.Cut(hole, "=")
 	where, add, isMod := strings.Cut(where, "%")
 	special := ""
@@ -759,7 +759,7 @@ func (t *tables) parseHole(hole, text string) (piece, error) {
 	} else if isLetter(where[0]) {
 		special, where, _ = strings.Cut(where, ":")
 	}
-	p := piece{text: text, kind: "Number"}
+	p := item{text: text, kind: "Number"}
 	if n, err := strconv.Atoi(where); err == nil {
 		p.field = field{segments: []segment{}, scale: 1, offset: n}
 	} else if where != "" {
@@ -855,16 +855,16 @@ func (t *tables) textSource() []byte {
 	for _, f := range t.forms {
 		fmt.Fprintf(&b, "{%q, %d, %d, %d},\n", f.name, f.template, f.cond, f.orElse)
 	}
-	b.WriteString("}\n\n// pieceLists are the numbers of the pieces of forms, each list with a 0 at its end.\nvar pieceLists = [...]uint16{")
-	for i, id := range t.pieceLists {
+	b.WriteString("}\n\n// itemLists are the numbers of the items of forms, each list with a 0 at its end.\nvar itemLists = [...]uint16{")
+	for i, id := range t.itemLists {
 		if i%16 == 0 {
 			b.WriteByte('\n')
 		}
 		fmt.Fprintf(&b, "%d,", id)
 	}
-	b.WriteString("\n}\n\n// pieces are operands and the text before them.\nvar pieces = [...]piece{\n1:")
-	for _, p := range t.pieces {
-		t.writePiece(&b, p)
+	b.WriteString("\n}\n\n// items are operands and the text before them.\nvar items = [...]item{\n1:")
+	for _, p := range t.items {
+		t.writeItem(&b, p)
 	}
 	b.WriteString("}\n\n// names are the lists that operands choose from.\nvar names = [...][]string{\n")
 	for _, l := range t.lists {
@@ -883,7 +883,7 @@ func (t *tables) textSource() []byte {
 	return b.Bytes()
 }
 
-func (t *tables) writePiece(b *bytes.Buffer, p piece) {
+func (t *tables) writeItem(b *bytes.Buffer, p item) {
 	fmt.Fprintf(b, "{")
 	if p.text != "" {
 		fmt.Fprintf(b, "text: %q, ", p.text)
@@ -895,7 +895,7 @@ func (t *tables) writePiece(b *bytes.Buffer, p piece) {
 	if p.kind == "Register" && strings.ContainsAny(t.lists[p.list][0], "WX-") && strings.ContainsAny(strings.Join(t.lists[p.list], ""), "WX") {
 		kind = "Stack"
 	}
-	fmt.Fprintf(b, "kind: piece%s, ", kind)
+	fmt.Fprintf(b, "kind: item%s, ", kind)
 	if p.members != 0 {
 		fmt.Fprintf(b, "members: %d, ", p.members)
 	}

@@ -18,11 +18,11 @@ type segment struct{ low, width uint8 }
 
 func (s segment) of(word uint32) uint32 { return word >> s.low & (1<<s.width - 1) }
 
-// piece is an operand, or a part of one, and the text before it.
-type piece struct {
+// item is an operand, or a part of one, and the text before it.
+type item struct {
 	text     string
-	kind     pieceKind
-	members  uint8                // of a group: the pieces that follow
+	kind     itemKind
+	members  uint8                // of a group: the items that follow
 	names    uint8                // place in names
 	segments [maxSegments]segment // of a number, high part first
 	choice   segment              // selects the prefix of a register
@@ -30,60 +30,60 @@ type piece struct {
 	offset   int16                // … from here
 }
 
-// pieceKind is a way to write a piece.
-type pieceKind uint8
+// itemKind is a way to write an item.
+type itemKind uint8
 
 const (
-	pieceText              pieceKind = iota
-	pieceGroup                       // left out where the number in it is 0
-	pieceName                        // one of names
-	pieceNumber                      // unsigned
-	pieceSigned                      // signed
-	pieceHex                         // unsigned, in hexadecimal digits
-	pieceMod16                       // number of a register of 16, counted around
-	pieceMod32                       // number of a register of 32, counted around
-	pieceRegister                    // w or x and a number, zr for 31
-	pieceStack                       // likewise, the stack pointer for 31
-	pieceTarget                      // the address that the instruction speaks of
-	pieceCond                        // condition
-	pieceNotCond                     // the opposite of a condition
-	pieceShift                       // shift of a register operand
-	pieceExtend                      // register operand with an extension
-	pieceIndex                       // index register of an address; offset is log2 of the size
-	piecePrefetch                    // prefetch operation
-	pieceRangePrefetch               // prefetch operation on a range
-	piecePostIndex                   // register or size after an address
-	pieceFloat                       // 8-bit floating-point constant
-	pieceByteMask                    // 64-bit constant of all-zero and all-one bytes
-	pieceImm8Shifted                 // unsigned byte, shifted left by 0 or 8
-	pieceImm8ShiftedSigned           // signed byte, likewise
-	pieceBitmask                     // repeated run of ones
-	pieceBitmaskVector               // likewise, of one element of a vector
-	pieceBitmaskSize                 // size of that element
-	pieceMoveWide                    // constant of movz and movn
-	pieceFieldLSB                    // lowest bit of a bit field that is written
-	pieceFieldWidth                  // width of a bit field that is read
-	pieceSysReg                      // system register
-	pieceOptionalX                   // register in bits 0-4, if not 31
-	pieceOptionalPair                // pair of registers from bits 0-4, if not 31
-	piecePattern                     // constraint on a vector's number of elements
-	piecePatternTimes                // likewise, with a multiplier
-	pieceTiles                       // set of tiles of ZA
+	itemText              itemKind = iota
+	itemGroup                      // left out where the number in it is 0
+	itemName                       // one of names
+	itemNumber                     // unsigned
+	itemSigned                     // signed
+	itemHex                        // unsigned, in hexadecimal digits
+	itemMod16                      // number of a register of 16, counted around
+	itemMod32                      // number of a register of 32, counted around
+	itemRegister                   // w or x and a number, zr for 31
+	itemStack                      // likewise, the stack pointer for 31
+	itemTarget                     // the address that the instruction speaks of
+	itemCond                       // condition
+	itemNotCond                    // the opposite of a condition
+	itemShift                      // shift of a register operand
+	itemExtend                     // register operand with an extension
+	itemIndex                      // index register of an address; offset is log2 of the size
+	itemPrefetch                   // prefetch operation
+	itemRangePrefetch              // prefetch operation on a range
+	itemPostIndex                  // register or size after an address
+	itemFloat                      // 8-bit floating-point constant
+	itemByteMask                   // 64-bit constant of all-zero and all-one bytes
+	itemImm8Shifted                // unsigned byte, shifted left by 0 or 8
+	itemImm8ShiftedSigned          // signed byte, likewise
+	itemBitmask                    // repeated run of ones
+	itemBitmaskVector              // likewise, of one element of a vector
+	itemBitmaskSize                // size of that element
+	itemMoveWide                   // constant of movz and movn
+	itemFieldLSB                   // lowest bit of a bit field that is written
+	itemFieldWidth                 // width of a bit field that is read
+	itemSysReg                     // system register
+	itemOptionalX                  // register in bits 0-4, if not 31
+	itemOptionalPair               // pair of registers from bits 0-4, if not 31
+	itemPattern                    // constraint on a vector's number of elements
+	itemPatternTimes               // likewise, with a multiplier
+	itemTiles                      // set of tiles of ZA
 )
 
 // number returns the operand in p's segments, unsigned.
-func (p *piece) number(word uint32) int64 {
+func (p *item) number(word uint32) int64 {
 	v, _ := p.raw(word)
 	return int64(v)*int64(1+p.scale) + int64(p.offset)
 }
 
 // signed returns the operand in p's segments, whose highest bit is the sign.
-func (p *piece) signed(word uint32) int64 {
+func (p *item) signed(word uint32) int64 {
 	v, width := p.raw(word)
 	return int64(v)<<(64-width)>>(64-width)*int64(1+p.scale) + int64(p.offset)
 }
 
-func (p *piece) raw(word uint32) (v uint64, width uint8) {
+func (p *item) raw(word uint32) (v uint64, width uint8) {
 	for _, s := range p.segments {
 		v = v<<s.width | uint64(s.of(word))
 		width += s.width
@@ -92,11 +92,11 @@ func (p *piece) raw(word uint32) (v uint64, width uint8) {
 }
 
 // form is a way to write an instruction: its name, or as much as is fixed, and
-// where the list of its pieces starts. If it has a condition that does not
+// where the list of its items starts. If it has a condition that does not
 // hold, the form orElse is used.
 type form struct {
 	name   string
-	pieces uint16
+	items  uint16
 	cond   uint8
 	orElse uint16
 }
@@ -128,7 +128,7 @@ func appendText(b []byte, inst *decode.Inst, lookup decode.SymLookup) []byte {
 		f = &forms[f.orElse]
 	}
 	w.string(f.name)
-	w.pieces(pieceLists[f.pieces:])
+	w.items(itemLists[f.items:])
 	return w.b
 }
 
@@ -161,18 +161,18 @@ func (w *writer) int(v int64) { w.b = strconv.AppendInt(w.b, v, 10) }
 
 func (w *writer) hex(v uint64) { w.b = appendHex(w.b, v) }
 
-// pieces writes the pieces of a list, up to the 0 at its end.
-func (w *writer) pieces(ids []uint16) {
+// items writes the items of a list, up to the 0 at its end.
+func (w *writer) items(ids []uint16) {
 	for i := 0; ids[i] != 0; i++ {
-		p := &pieces[ids[i]]
-		if p.kind == pieceGroup {
+		p := &items[ids[i]]
+		if p.kind == itemGroup {
 			w.string(p.text)
 			if !w.present(ids[i+1 : i+1+int(p.members)]) {
 				i += int(p.members)
 			}
 			continue
 		}
-		w.piece(p)
+		w.item(p)
 	}
 	if n := len(w.b) - 1; w.b[n] == ' ' { // after an empty name
 		w.b = w.b[:n]
@@ -182,33 +182,33 @@ func (w *writer) pieces(ids []uint16) {
 // present reports whether a number in the group is not 0.
 func (w *writer) present(group []uint16) bool {
 	for _, id := range group {
-		if v, _ := pieces[id].raw(w.word); v != 0 {
+		if v, _ := items[id].raw(w.word); v != 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// piece writes p. The kinds that may be left out write their comma themselves.
-func (w *writer) piece(p *piece) {
+// item writes p. The kinds that may be left out write their comma themselves.
+func (w *writer) item(p *item) {
 	w.string(p.text)
 	switch p.kind {
-	case pieceName:
+	case itemName:
 		v, _ := p.raw(w.word)
 		w.string(names[p.names][v])
-	case pieceNumber:
+	case itemNumber:
 		w.int(p.number(w.word))
-	case pieceSigned:
+	case itemSigned:
 		w.int(p.signed(w.word))
-	case pieceHex:
+	case itemHex:
 		w.b = strconv.AppendUint(w.b, uint64(p.number(w.word)), 16)
-	case pieceMod16:
+	case itemMod16:
 		w.int(p.number(w.word) & 15)
-	case pieceMod32:
+	case itemMod32:
 		w.int(p.number(w.word) & 31)
-	case pieceRegister:
+	case itemRegister:
 		w.register(names[p.names][p.choice.of(w.word)], uint32(p.number(w.word)))
-	case pieceStack:
+	case itemStack:
 		w.stack(names[p.names][p.choice.of(w.word)], uint32(p.number(w.word)))
 	default:
 		w.special(p)
@@ -216,67 +216,67 @@ func (w *writer) piece(p *piece) {
 }
 
 // special writes the operands that no other kind describes.
-func (w *writer) special(p *piece) {
+func (w *writer) special(p *item) {
 	word := w.word
 	switch p.kind {
-	case pieceTarget:
+	case itemTarget:
 		w.target()
-	case pieceCond:
+	case itemCond:
 		w.string(condNames[p.number(word)])
-	case pieceNotCond:
+	case itemNotCond:
 		w.string(condNames[word>>12&15^1])
-	case pieceShift:
+	case itemShift:
 		if kind, amount := word>>22&3, word>>10&63; kind|amount != 0 {
 			w.amount(shiftNames[kind], amount)
 		}
-	case pieceExtend:
+	case itemExtend:
 		w.extended()
-	case pieceIndex:
+	case itemIndex:
 		w.index(uint32(p.offset))
-	case piecePrefetch:
+	case itemPrefetch:
 		w.prefetch()
-	case pieceRangePrefetch:
+	case itemRangePrefetch:
 		w.rangePrefetch()
-	case piecePostIndex:
+	case itemPostIndex:
 		w.postIndex()
-	case pieceFloat:
+	case itemFloat:
 		v, _ := p.raw(word)
 		w.b = strconv.AppendFloat(append(w.b, '#'), float8(uint32(v)), 'e', 18, 64)
-	case pieceByteMask:
+	case itemByteMask:
 		w.b = append(w.b, '#')
 		w.hex(byteMask(word>>11&0xe0 | word>>5&0x1f))
-	case pieceImm8Shifted:
+	case itemImm8Shifted:
 		w.shiftedByte(int64(word >> 5 & 0xff))
-	case pieceImm8ShiftedSigned:
+	case itemImm8ShiftedSigned:
 		w.shiftedByte(int64(int8(word >> 5)))
-	case pieceBitmask:
+	case itemBitmask:
 		w.hex(logicalImmediate(word))
-	case pieceBitmaskVector:
+	case itemBitmaskVector:
 		v, size := vectorImmediate(word)
 		w.hex(v & (1<<size - 1))
-	case pieceBitmaskSize:
+	case itemBitmaskSize:
 		_, size := vectorImmediate(word)
 		w.b = append(w.b, elementNames[size/16])
-	case pieceMoveWide:
+	case itemMoveWide:
 		w.hex(wideImmediate(word))
-	case pieceFieldLSB:
+	case itemFieldLSB:
 		w.int(int64(-(word >> 16) & (registerBits(word) - 1)))
-	case pieceFieldWidth:
+	case itemFieldWidth:
 		w.int(int64(word>>10&63) - int64(word>>16&63) + 1)
-	case pieceSysReg:
+	case itemSysReg:
 		w.systemRegister()
-	case pieceOptionalX:
+	case itemOptionalX:
 		if n := uint32(p.number(word)); n != 31 {
 			w.string(", ")
 			w.register("x", n)
 		}
-	case pieceOptionalPair:
+	case itemOptionalPair:
 		w.optionalPair()
-	case piecePattern:
+	case itemPattern:
 		w.pattern(false)
-	case piecePatternTimes:
+	case itemPatternTimes:
 		w.pattern(true)
-	case pieceTiles:
+	case itemTiles:
 		w.tiles()
 	}
 }

@@ -271,7 +271,7 @@ func TestDecodeReal(t *testing.T) {
 // realList is the sample of real instructions.
 func realList(isa ISA) string { return filepath.Join("testdata", isa.Name()+"-real.tsv.gz") }
 
-// realText returns them as one piece of text.
+// realText returns them in one.
 func realText(tb testing.TB, isa ISA) []byte { return archtest.RealText(tb, realList(isa)) }
 
 func TestDecodeAllocs(t *testing.T) {

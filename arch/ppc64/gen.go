@@ -54,7 +54,7 @@ type arg struct {
 	kind     string
 	segments [3]segment
 	scale    int
-	base     bool // in parentheses behind a displacement
+	base     bool // in parentheses after a displacement
 	optional bool
 	def      int // value of an optional operand that is left out; a literal
 }
@@ -321,7 +321,7 @@ var condSyntax = []struct {
 	{"less", regexp.MustCompile(`^(\w+)<()([0-9]+)$`)},
 }
 
-// parseRest reads what stands behind the semicolon and returns the bits that
+// parseRest reads what stands after the semicolon and returns the bits that
 // only conditions speak of.
 func (t *tables) parseRest(in *instr, words []string, local map[string]arg) (free uint64, err error) {
 	for _, word := range words {
@@ -447,7 +447,7 @@ func (t *tables) writeIndex(b *bytes.Buffer) {
 	var index, chains []int
 	seen := map[string]int{}
 	fmt.Fprintln(b, "\n// opcodes says where in index the instructions of a primary opcode start, and")
-	fmt.Fprintln(b, "// which bits select one; behind the 64 opcodes come the four types of prefix.")
+	fmt.Fprintln(b, "// which bits select one; after the 64 opcodes come the four types of prefix.")
 	fmt.Fprintln(b, "var opcodes = [68]opcode{")
 	for op := 0; op < 68; op++ {
 		h := hash(op)

@@ -71,9 +71,9 @@ func conditionHolds(inst *decode.Inst, r machine.Registers) bool {
 	bo, bi := fieldBO(word), word>>16&31
 	count := true
 	if countsDown(inst) {
-		left := r.Reg(CTR) - 1
-		r.SetReg(CTR, left)
-		count = (left == 0) == (bo&boIfZero != 0)
+		next := r.Reg(CTR) - 1
+		r.SetReg(CTR, next)
+		count = (next == 0) == (bo&boIfZero != 0)
 	}
 	set := r.Reg(CR)>>(31-bi)&1 != 0
 	return count && (bo&boAnyCondition != 0 || set == (bo&boIfSet != 0))

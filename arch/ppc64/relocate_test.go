@@ -275,7 +275,7 @@ func TestSystemCallLeavesLR(t *testing.T) {
 			t.Errorf("word %d of %d: %08x, want %08x", i, n/4, got, w)
 		}
 	}
-	// sc returns to where it was, and leaves nothing behind.
+	// sc returns to where it was, and leaves nothing of itself.
 	for _, word := range []uint64{0x44000002, 0x44000022} {
 		if n, err := move(isa, code, &p, isa.one(t, word), relocate.Options{Back: relocate.BackNone}, moveNear); n != 4 || err != nil {
 			t.Errorf("%08x: %d bytes, %v", word, n, err)

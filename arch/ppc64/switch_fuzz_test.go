@@ -100,7 +100,7 @@ func BenchmarkLargeFunction(b *testing.B) {
 	x, _ := newFixture(b, "cases-le")
 	f := *x.functions["hoisted"]
 	const nops = 100000
-	start := 4 * wordSize // behind what forms the address
+	start := 4 * wordSize // after what forms the address
 	filler := make([]byte, 0, nops*wordSize)
 	for n := range nops {
 		word := uint64(insnNop)

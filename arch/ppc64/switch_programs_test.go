@@ -96,7 +96,7 @@ func (p *program) count(t *testing.T) tally {
 }
 
 // checkEntries checks that entries which lead into f lead to instructions, and
-// that what stands behind a table in the text, which a comparison bounds, does
+// that what stands after a table in the text, which a comparison bounds, does
 // not.
 func (p *program) checkEntries(t *testing.T, f *classify.Func, table *flow.Table) {
 	entries := 1

@@ -3,7 +3,7 @@
 package ppc64
 
 // opcodes says where in index the instructions of a primary opcode start, and
-// which bits select one; behind the 64 opcodes come the four types of prefix.
+// which bits select one; after the 64 opcodes come the four types of prefix.
 var opcodes = [68]opcode{
 	{0, 0x0, 0},
 	{1, 0x0, 0},
