@@ -96,15 +96,15 @@ const (
 )
 
 // Fields are the places of an instruction's parts, in bytes from its start,
-// on ISAs of variable length. A length of 0 means that the part is absent;
-// ModRM is absent where ModRM is 0.
+// on ISAs of variable length. A length of 0 means that the part is absent, and
+// so does 0 as the place of Operands.
 type Fields struct {
-	Opcode  uint8 // the opcode byte (after prefixes, escapes and VEX-like prefixes)
-	ModRM   uint8
-	Disp    uint8
-	DispLen uint8
-	Imm     uint8
-	ImmLen  uint8
+	Opcode   uint8 // the opcode byte (after prefixes, escapes and VEX-like prefixes)
+	Operands uint8 // the byte that names registers or memory (ModRM on amd64)
+	Disp     uint8
+	DispLen  uint8
+	Imm      uint8
+	ImmLen   uint8
 }
 
 // MaxLen is the length in bytes of the longest instruction of any ISA.

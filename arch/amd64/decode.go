@@ -214,7 +214,7 @@ func (l layout) store(inst *decode.Inst) {
 	inst.PCRel.Offset = uint8(l >> offsetAt)
 	inst.PCRel.Width = uint8(l >> widthAt)
 	inst.Fields.Opcode = uint8(l >> opcodeAt)
-	inst.Fields.ModRM = uint8(l >> modRMPlace)
+	inst.Fields.Operands = uint8(l >> modRMPlace)
 	inst.Fields.Disp = uint8(l >> dispAt)
 	inst.Fields.DispLen = uint8(l >> dispLenAt)
 	inst.Fields.Imm = uint8(l >> immOffsetAt)

@@ -58,7 +58,7 @@ const (
 // decode.Inst.Detail.
 //
 //	bits  0-7   opcode byte
-//	bits  8-15  ModRM byte; present where Fields.ModRM is not 0
+//	bits  8-15  ModRM byte; present where Fields.Operands is not 0
 //	bits 16-19  Encoding
 //	bits 20-23  Map
 //	bits 24-34  Prefixes

@@ -140,7 +140,7 @@ func appendRebased(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, b
 
 // setGroup5 turns a copy of inst, of opcode FF, into another one of its group.
 func setGroup5(code []byte, inst *decode.Inst, reg byte) {
-	m := inst.Fields.ModRM
+	m := inst.Fields.Operands
 	code[m] = code[m]&^0x38 | reg<<3
 }
 
@@ -293,7 +293,7 @@ func appendStackPointerOperand(code []byte, inst *decode.Inst, zone int32) []byt
 	code = appendMovabs(code, RSI, inst.Target)
 	start := len(code)
 	code = appendWithBase(code, inst, RSI)
-	code[start+int(inst.Fields.ModRM)] |= RDI << 3
+	code[start+int(inst.Fields.Operands)] |= RDI << 3
 	code = appendStackOperand(append(code, 0x48, 0x89), RDI, 2*wordSize)
 	return append(code, 0x5f, 0x5e, 0x5c) // pop %rdi, %rsi, %rsp
 }
@@ -388,7 +388,7 @@ func appendCallIndirect(code []byte, s *relocate.Step, opt *relocate.Options) []
 // appendHigherBy8 appends an instruction whose operand is based on rsp, for a
 // stack pointer that is lower by what has been pushed.
 func appendHigherBy8(code []byte, inst *decode.Inst) []byte {
-	m := inst.Fields.ModRM
+	m := inst.Fields.Operands
 	const longDisplacement = 0x80
 	code = append(code, inst.Raw[:m]...)
 	code = append(code, longDisplacement|inst.Raw[m]&0x3f, inst.Raw[m+1])
@@ -427,7 +427,7 @@ func appendWithBase(code []byte, inst *decode.Inst, base byte) []byte {
 		code, enc = appendExtensible(code, inst)
 	}
 	moved := code[start:]
-	m := int(inst.Fields.ModRM) + len(moved) - int(inst.Len)
+	m := int(inst.Fields.Operands) + len(moved) - int(inst.Len)
 	moved[m] = 0x80 | moved[m]&0x38 | base&7
 	binary.LittleEndian.PutUint32(moved[m+1:], 0)
 	switch bit := base >> 3; enc {
@@ -449,7 +449,7 @@ func appendWithBase(code []byte, inst *decode.Inst, base byte) []byte {
 // appendExtensible appends inst with a REX prefix, or a VEX prefix of three
 // bytes in place of one of two. It returns the encoding.
 func appendExtensible(code []byte, inst *decode.Inst) ([]byte, Encoding) {
-	opcode := int(inst.Fields.ModRM) - opcodeLen(inst)
+	opcode := int(inst.Fields.Operands) - opcodeLen(inst)
 	if DetailOf(inst).Encoding() == EncVEX2 {
 		p := inst.Raw[opcode-1]
 		code = append(code, inst.Raw[:opcode-2]...)

@@ -101,7 +101,7 @@ func operandAddress(inst *decode.Inst) (m memoryOperand, ok bool) {
 	d := DetailOf(inst)
 	m = memoryOperand{base: noRegister, index: noRegister}
 	switch {
-	case inst.Fields.ModRM == 0 || d.Mod() == 3 || d.Prefixes()&(PrefixFS|PrefixGS) != 0:
+	case inst.Fields.Operands == 0 || d.Mod() == 3 || d.Prefixes()&(PrefixFS|PrefixGS) != 0:
 		return m, false
 	case inst.PCRel.Kind != decode.PCRelNone:
 		m.disp = inst.Target
@@ -114,7 +114,7 @@ func operandAddress(inst *decode.Inst) (m memoryOperand, ok bool) {
 		m.base = d.rmRegister()
 		return m, true
 	}
-	sib := inst.Raw[inst.Fields.ModRM+1]
+	sib := inst.Raw[inst.Fields.Operands+1]
 	if hasIndex(inst) {
 		m.index, m.shift = d.X4()<<4|d.X()<<3|sib>>3&7, sib>>6
 	}

@@ -263,7 +263,7 @@ func effectOf(inst *decode.Inst) effect {
 	} else {
 		e.full |= operands
 	}
-	e.memory = w&(wE|wM) != 0 && inst.Fields.ModRM != 0 && d.Mod() != 3 || w&(wSP|wDI|wStore) != 0
+	e.memory = w&(wE|wM) != 0 && inst.Fields.Operands != 0 && d.Mod() != 3 || w&(wSP|wDI|wStore) != 0
 	return e
 }
 

@@ -63,11 +63,11 @@ func checkDecode(t *testing.T, code []byte, addr uint64) {
 func checkFields(t *testing.T, inst *decode.Inst) {
 	f, n := inst.Fields, inst.Len
 	end := f.Opcode + 1
-	if f.ModRM != 0 {
-		if DetailOf(inst).Map() != Map3DNow && f.ModRM != end {
-			t.Errorf("% x: ModRM at %d, opcode at %d", inst.Bytes(), f.ModRM, f.Opcode)
+	if f.Operands != 0 {
+		if DetailOf(inst).Map() != Map3DNow && f.Operands != end {
+			t.Errorf("% x: ModRM at %d, opcode at %d", inst.Bytes(), f.Operands, f.Opcode)
 		}
-		end = f.ModRM + 1
+		end = f.Operands + 1
 	}
 	if f.DispLen != 0 {
 		if f.Disp < end {

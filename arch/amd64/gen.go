@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Gen makes tables.go of the forms in instructions.txt.
+// Gen makes tables_gen.go of the forms in instructions.txt.
 package main
 
 import (
@@ -804,7 +804,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(*dir, "tables.go"), source, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(*dir, "tables_gen.go"), source, 0o644); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Gennames makes names_table.go of the names in instructions.txt.
+// Gennames makes names_gen.go of the names in instructions.txt.
 package main
 
 import (
@@ -115,7 +115,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(*dir, "names_table.go"), text, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(*dir, "names_gen.go"), text, 0o644); err != nil {
 		log.Fatal(err)
 	}
 }

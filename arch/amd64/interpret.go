@@ -212,7 +212,7 @@ func (c cpu) effectiveAddress(inst *decode.Inst) uint64 {
 
 // scaledIndexBase returns what the SIB byte designates.
 func (c cpu) scaledIndexBase(inst *decode.Inst) (addr uint64) {
-	d, sib := DetailOf(inst), inst.Raw[inst.Fields.ModRM+1]
+	d, sib := DetailOf(inst), inst.Raw[inst.Fields.Operands+1]
 	if hasIndex(inst) {
 		addr = c.Reg(int(d.X()<<3|sib>>3&7)) << (sib >> 6)
 	}

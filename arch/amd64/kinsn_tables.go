@@ -6,7 +6,7 @@ import "xol/classify"
 // [arch/x86/lib/x86-opcode-map.txt, arch/x86/lib/insn.c], as far as lengths
 // and refusals depend on them: those of 6.12, and what other versions have
 // instead in kernelMapChanges. They are facts about that decoder, with its gaps,
-// not about the instruction set; tables.go holds that.
+// not about the instruction set; tables_gen.go holds that.
 //
 // A letter says what follows an opcode and in which encodings the kernel takes
 // it: see kernelForms. A dot is an opcode without operand bytes, also where

@@ -256,7 +256,7 @@ func nameKey(inst *decode.Inst, d Detail) uint32 {
 		bit(d.EVEXb())<<keyND | uint32(d.EVEXaaa()>>2)<<keyNF |
 		bit(d.Prefixes()&Prefix67 != 0)<<keyAddr32 |
 		uint32(d.B()|d.B4())<<keyB | bit(d.Encoding() == EncREX2)<<keyREX2
-	if inst.Fields.ModRM != 0 && d.Mod() != 3 {
+	if inst.Fields.Operands != 0 && d.Mod() != 3 {
 		key |= 1 << keyMem
 		key |= bit(d.Mod() == 0 && d.RM() == 5) << keyRIP
 	}

@@ -164,10 +164,10 @@ func (d Detail) hasBaseBit() bool {
 // something.
 func baseIsStackPointer(inst *decode.Inst) bool {
 	d := DetailOf(inst)
-	if d.Mod() == 3 || d.RM() != RSP || inst.Fields.ModRM == 0 {
+	if d.Mod() == 3 || d.RM() != RSP || inst.Fields.Operands == 0 {
 		return false
 	}
-	sib := inst.Raw[inst.Fields.ModRM+1]
+	sib := inst.Raw[inst.Fields.Operands+1]
 	return sib&7 == RSP && d.B() == 0 && d.B4() == 0
 }
 
@@ -186,6 +186,6 @@ func displacement(inst *decode.Inst) int32 {
 // hasIndex reports whether an operand with a SIB byte has an index register.
 func hasIndex(inst *decode.Inst) bool {
 	d := DetailOf(inst)
-	none := inst.Raw[inst.Fields.ModRM+1]>>3&7 == RSP && d.X()|d.X4() == 0
+	none := inst.Raw[inst.Fields.Operands+1]>>3&7 == RSP && d.X()|d.X4() == 0
 	return !none
 }

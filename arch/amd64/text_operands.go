@@ -291,7 +291,7 @@ func (t *writer) memory(b []byte, unit, vsib int) []byte {
 // shows what needs no SIB otherwise.
 func (t *writer) sibMemory(b []byte, disp int64, addr, vsib int) []byte {
 	t.rexUsed |= rexX
-	sib := t.inst.Raw[(t.inst.Fields.ModRM+1)&15]
+	sib := t.inst.Raw[(t.inst.Fields.Operands+1)&15]
 	scale := sib >> 6
 	hasBase := t.d.Mod() != 0 || sib&7 != 5
 	index := t.d.X()<<3 | sib>>3&7
@@ -489,7 +489,7 @@ func (t *writer) vecRM() int {
 }
 
 // isMem reports whether ModRM.rm is memory.
-func (t *writer) isMem() bool { return t.inst.Fields.ModRM != 0 && t.d.Mod() != 3 }
+func (t *writer) isMem() bool { return t.inst.Fields.Operands != 0 && t.d.Mod() != 3 }
 
 // masked reports whether the opmask bits name a mask register.
 func (t *writer) masked() bool {

@@ -25,7 +25,7 @@ func (a ISA) Unwind(code []byte, r machine.Registers, m machine.Memory) error {
 // made of. frame is where rbx is, once it holds the frame.
 func followStack(s *detour.Stack, inst *decode.Inst, frame *int64) {
 	d := DetailOf(inst)
-	onStack := inst.Fields.ModRM != 0 && d.Mod() != 3 && baseIsStackPointer(inst)
+	onStack := inst.Fields.Operands != 0 && d.Mod() != 3 && baseIsStackPointer(inst)
 	switch op, reg := OpOf(inst), int(d.R()<<3|d.Reg()); {
 	case op == OpPush:
 		s.Move(-wordSize)

@@ -1,7 +1,7 @@
 //go:build ignore
 
-// Gen reads instructions.txt and system.txt and writes tables.go, the
-// decoder's decision tree, and names.go, what the text of an instruction is
+// Gen reads instructions.txt and system.txt and writes tables_gen.go, the
+// decoder's decision tree, and names_gen.go, what the text of an instruction is
 // made of.
 package main
 
@@ -28,8 +28,8 @@ func main() {
 	t.readLines("instructions.txt", t.instruction)
 	t.readLines("system.txt", t.system)
 	t.checkOverlaps()
-	write(filepath.Join(*dir, "tables.go"), t.decoderSource())
-	write(filepath.Join(*dir, "names.go"), t.textSource())
+	write(filepath.Join(*dir, "tables_gen.go"), t.decoderSource())
+	write(filepath.Join(*dir, "names_gen.go"), t.textSource())
 }
 
 func write(name string, src []byte) {

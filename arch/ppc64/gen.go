@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Gen reads instructions.txt and writes tables.go.
+// Gen reads instructions.txt and writes tables_gen.go.
 package main
 
 import (
@@ -40,7 +40,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(*dir, "tables.go"), src, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(*dir, "tables_gen.go"), src, 0o644); err != nil {
 		log.Fatal(err)
 	}
 }
