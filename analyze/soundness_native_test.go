@@ -242,7 +242,7 @@ func (s *stepper) leap() error {
 // follow makes at most that many steps.
 func (s *stepper) follow(steps int) (int, error) {
 	s.last = nil
-	behind := uint64(unknown)
+	after := uint64(unknown)
 	var from uint64
 	for n := range steps {
 		if !s.status.Stopped() {
@@ -253,10 +253,10 @@ func (s *stepper) follow(steps int) (int, error) {
 			return n, err
 		}
 		s.find(pc)
-		if pc != behind && pc != from && behind != unknown {
+		if pc != after && pc != from && after != unknown {
 			s.land(from, pc)
 		}
-		from, behind = pc, s.behind(pc)
+		from, after = pc, s.after(pc)
 		if err := s.resume(unix.PTRACE_SINGLESTEP); err != nil {
 			return n, err
 		}
@@ -335,13 +335,13 @@ func (s *stepper) textOf(path string, offset uint64) (*mappedFile, *textSegment,
 	return f, nil, 0
 }
 
-// unknown is the address behind what may go on anywhere: behind a system call, since
+// unknown is the address after what may go on anywhere: after a system call, since
 // a signal handler's last one returns to where the signal came.
 const unknown = 1
 
-// behind returns the address behind the instruction at pc; that of pc where no
+// after returns the address after the instruction at pc; that of pc where no
 // file holds it.
-func (s *stepper) behind(pc uint64) uint64 {
+func (s *stepper) after(pc uint64) uint64 {
 	if s.last == nil {
 		return pc
 	}

@@ -12,7 +12,7 @@ import (
 	"xol/image"
 )
 
-// freeRegion is the bytes that a jump may replace: nobody may land strictly
+// freeRegion is the bytes that a jump may replace: nothing may land strictly
 // inside.
 type freeRegion struct{ addr, size uint64 }
 
@@ -52,7 +52,7 @@ type fileRegions struct {
 	name            string
 	inside          bool // a jump is longer than some instruction, so that there is an inside to land in
 	insts           int
-	free, unchecked []freeRegion // of the profile, and where nobody looks who lands there
+	free, unchecked []freeRegion // of the profile, and where it is not checked who lands there
 	functions       []freeRegion // those of which every landing is known
 	known           []uint64     // the landings in them, their starts included
 }
@@ -98,7 +98,7 @@ func judge(t *testing.T, path string) *fileRegions {
 }
 
 // addLandings adds what is known of where execution lands in a function, unless
-// it has a jump of which nobody knows where it goes.
+// it has a jump of which it is not known where it goes.
 func (f *fileRegions) addLandings(t *testing.T, a *analyze.Analysis, r *analyze.Result) {
 	if len(r.Unresolved) > 0 || len(r.Insts) == 0 {
 		return
@@ -161,9 +161,9 @@ func (l landings) unforeseen(f *fileRegions) (found []string) {
 }
 
 // check reports the regions called free that a run entered and, where a region
-// has an inside, landings that nobody has foreseen: elsewhere addresses that
+// has an inside, landings that were not foreseen: elsewhere addresses that
 // several instructions form together are not looked for. It returns how many
-// regions would be entered if nobody looked who lands where: were there none, the
+// regions would be entered if it were not checked who lands where: were there none, the
 // run would show nothing.
 func (f *fileRegions) check(t *testing.T, l landings) (careless int) {
 	t.Helper()

@@ -85,7 +85,7 @@ func (a *Analysis) makeSurvey(ctx context.Context) (*survey, error) {
 	}
 	s := &survey{
 		landings:   program.Merge(tables, all.Landings),
-		unresolved: a.spread(&all),
+		unresolved: a.jumpsByFunction(&all),
 		data:       newMarkIndex(all.Data),
 		unread:     unread != nil,
 	}
@@ -110,9 +110,9 @@ func (a *Analysis) executable() []image.Function {
 	return list
 }
 
-// spread returns the unresolved jumps by the functions that they may go to:
+// jumpsByFunction returns the unresolved jumps by the functions that they may go to:
 // their own, and its parts that stand elsewhere.
-func (a *Analysis) spread(all *optcheck.Findings) map[uint64][]optcheck.Unresolved {
+func (a *Analysis) jumpsByFunction(all *optcheck.Findings) map[uint64][]optcheck.Unresolved {
 	reached := map[uint64][]optcheck.Unresolved{}
 	named := map[string][]optcheck.Unresolved{}
 	for _, u := range all.Unresolved {
@@ -169,7 +169,7 @@ func within(list []uint64, lo, hi uint64) []uint64 {
 	return list[from:][:to]
 }
 
-// slack returns the number of bytes behind f that are padding.
+// slack returns the number of bytes after f that are padding.
 func (a *Analysis) slack(f *image.Function) uint64 {
 	i := lastAtOrBelow(a.functions, f.Addr)
 	limit := uint64(0)

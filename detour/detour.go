@@ -1,6 +1,6 @@
 // Package detour holds the model of a detour buffer, what an optimized probe
 // jumps to: it saves the registers, calls the handlers' entry, restores the
-// registers, executes the moved instructions and jumps back behind them. Like
+// registers, executes the moved instructions and jumps back after them. Like
 // package relocate it plans first, for sizes and reach, and writes bytes once
 // an address is known. The templates are in arch/<isa>.
 package detour
@@ -12,7 +12,7 @@ import (
 	"xol/relocate"
 )
 
-// ErrShort: the instructions, and what is dead behind them, have fewer bytes
+// ErrShort: the instructions, and what is dead after them, have fewer bytes
 // than the jump that would replace them.
 var ErrShort = errors.New("instructions shorter than the jump")
 
@@ -36,11 +36,11 @@ type Options struct {
 	// TOC is the value of r2 in the callback, on ppc64; 0 leaves r2 alone.
 	TOC uint64
 	// TrapIP says that the frame's instruction pointer is what a breakpoint's
-	// exception leaves there. On amd64 that is one behind the probed address,
+	// exception leaves there. On amd64 that is one after the probed address,
 	// as handlers on Linux see it; elsewhere it is that address anyway.
 	TrapIP bool
-	// Dead is the number of bytes behind the instructions that the jump may
-	// overwrite because nobody executes them (see optcheck.Verdict.Moved): the
+	// Dead is the number of bytes after the instructions that the jump may
+	// overwrite because nothing executes them (see optcheck.Verdict.Moved): the
 	// last instruction leads elsewhere.
 	Dead uint64
 	// Move says how the instructions are moved. Form, Back, Kernel and Reenter
@@ -49,7 +49,7 @@ type Options struct {
 }
 
 // Parts are the offsets, in bytes from the start of the buffer, of what comes
-// behind the saving of the registers.
+// after the saving of the registers.
 type Parts struct {
 	Call    int // the call of the callback
 	Restore int // its return address: the registers are restored
@@ -68,8 +68,8 @@ type Plan struct {
 	// Stack bounds the bytes below the stack pointer that the buffer uses, the
 	// red zone among them, the callback's own not.
 	Stack int
-	// ReachBack and ReachForward are how far in front of the probed address,
-	// and behind it, the buffer may stand in bytes for the jumps there and back
+	// ReachBack and ReachForward are how far before the probed address,
+	// and after it, the buffer may stand in bytes for the jumps there and back
 	// to reach. What the moved instructions refer to may be out of reach all
 	// the same: EncodeDetour says so.
 	ReachBack, ReachForward int64
@@ -81,7 +81,7 @@ type Plan struct {
 // From returns the probed address.
 func (p *Plan) From() uint64 { return p.Relocation.From() }
 
-// Next returns the address behind the instructions, where the buffer jumps back
+// Next returns the address after the instructions, where the buffer jumps back
 // to.
 func (p *Plan) Next() uint64 { return p.Relocation.Next() }
 
@@ -119,7 +119,7 @@ func (f *Frame) Field(name string) (Field, bool) {
 // Builder makes detour buffers for one ISA.
 //
 // The general registers and the flags are saved before the callback and taken
-// from the frame behind it, so that handlers may change them. Changes of the
+// from the frame after it, so that handlers may change them. Changes of the
 // instruction pointer and of the stack pointer have no effect. Floating-point,
 // SIMD and system registers are not saved: as in a kernel, the callback and all
 // it calls must leave them alone, or save what they use. The stack pointer is

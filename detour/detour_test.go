@@ -176,8 +176,8 @@ func TestErrors(t *testing.T) {
 	}{
 		{"nothing", "amd64", nil, 5, relocate.ErrEmpty},
 		{"less than the jump", "amd64", []byte{0x90, 0x90, 0x90, 0x90}, 0, detour.ErrShort},
-		{"nothing dead behind", "amd64", []byte{0x90, 0x90, 0x90, 0xc3}, 0, detour.ErrShort},
-		{"a dead byte behind", "amd64", []byte{0x90, 0x90, 0x90, 0xc3}, 1, nil},
+		{"nothing dead after", "amd64", []byte{0x90, 0x90, 0x90, 0xc3}, 0, detour.ErrShort},
+		{"a dead byte after", "amd64", []byte{0x90, 0x90, 0x90, 0xc3}, 1, nil},
 		{"too few dead bytes", "amd64", []byte{0x90, 0x90, 0xc3}, 1, detour.ErrShort},
 		{"a way to what is said to be dead", "amd64", []byte{0x90, 0x90, 0x90, 0x90}, 1, detour.ErrShort},
 		{"an instruction that cannot be moved", "amd64", []byte{0x90, 0x90, 0x0f, 0x0b, 0x90}, 0, relocate.ErrRefused},

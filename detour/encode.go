@@ -77,7 +77,7 @@ func Start(t Template, p *Plan, insts []decode.Inst, opt Options) error {
 }
 
 // setReach sets what both jumps have in common. The one back stands so far
-// behind the buffer's start as the other parts are long.
+// after the buffer's start as the other parts are long.
 func (p *Plan) setReach(jump Jump) {
 	size := int64(p.Next() - p.From())
 	first, last := int64(p.Min-jump.Len), int64(p.Max-jump.Len)
@@ -87,7 +87,7 @@ func (p *Plan) setReach(jump Jump) {
 	p.ReachBack, p.ReachForward = p.ReachBack&-align, p.ReachForward&-align
 }
 
-// handle writes what comes in front of the moved instructions.
+// handle writes what comes before the moved instructions.
 func handle(t Template, p *Plan, at uint64) (code []byte, parts Parts) {
 	if p.Options.Count != 0 {
 		code = t.Count(p.code[:0], p)

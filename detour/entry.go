@@ -12,7 +12,7 @@ import (
 type EntryBuilder interface {
 	// EntryNop returns the bytes of a site that does nothing.
 	EntryNop() []byte
-	// EntryLead returns how many bytes in front of the site belong to it: an
+	// EntryLead returns how many bytes before the site belong to it: an
 	// instruction that keeps the function's return address where the call
 	// overwrites it.
 	EntryLead() int

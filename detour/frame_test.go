@@ -40,7 +40,7 @@ var frameCases = []frameCase{
 	{"kernel", true, false, home + 0x11000},
 	{"callback out of reach", false, false, home + 0x1000_0000_0000},
 	{"kernel, callback out of reach", true, false, home + 0x1000_0000_0000},
-	{"instruction pointer as behind a breakpoint", false, true, home + 0x11000},
+	{"instruction pointer as after a breakpoint", false, true, home + 0x11000},
 }
 
 // testFrames checks what the callback finds in the frame, and what becomes of
@@ -136,7 +136,7 @@ func (r *runner) changed(index int) uint64 {
 }
 
 // checkRegisters compares the general registers, flags and what else is in the
-// frame with want, behind the buffer.
+// frame with want, after the buffer.
 func (r *runner) checkRegisters(t *testing.T, want func(index int) uint64) {
 	t.Helper()
 	if pc := r.file.Word(r.end, r.file.PC); pc != r.plan.Next() {

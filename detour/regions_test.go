@@ -15,7 +15,7 @@ type region struct {
 	hex   string   // amd64
 	words []uint32 // elsewhere
 	user  bool     // relies on the red zone of user mode
-	dead  uint64   // bytes behind it that the jump overwrites as well
+	dead  uint64   // bytes after it that the jump overwrites as well
 }
 
 func unhex(t testing.TB, text string) []byte {
@@ -72,7 +72,7 @@ var amd64Regions = []region{
 	{name: "a call", hex: "e800010000"},                                           //
 	{name: "an indirect call", hex: "48ffc0 ffd3"},                                //
 	{name: "a return", hex: "4883c408 c3"},                                        //
-	{name: "a return with dead bytes behind", hex: "31c0 c3", dead: 2},
+	{name: "a return with dead bytes after", hex: "31c0 c3", dead: 2},
 	{name: "a jump", hex: "31c0 90 90 eb40"},                                          //
 	{name: "SIMD registers", hex: "660fefc1 0f28d8"},                                  // pxor, movaps
 	{name: "more bytes than the jump has", hex: "31c0 48b88877665544332211"},          //

@@ -68,7 +68,7 @@ func sweep(t testing.TB, isa arch.Prober, code []byte, addr uint64) []decode.Ins
 }
 
 // target has package verify take detour buffers for moved regions. The callback
-// stands behind the buffer.
+// stands after the buffer.
 type target struct {
 	arch.Prober
 	opt      detour.Options

@@ -153,7 +153,7 @@ func (a *argParser) body(body string, at int) error {
 	return a.finish(name, at, typeAt)
 }
 
-// array reads the [N] behind a type, and returns the type without it.
+// array reads the [N] after a type, and returns the type without it.
 func (a *argParser) array(typ string, at int) (string, error) {
 	name, number, ok := strings.Cut(typ, "[")
 	if !ok {
@@ -224,7 +224,7 @@ var plainVariables = map[string]source{
 	"stack": fromStackPointer, "comm": fromComm, "COMM": fromComm, "retval": fromResult,
 }
 
-// variable reads the name behind $.
+// variable reads the name after $.
 func (a *argParser) variable(name string, at int) error {
 	f := &a.fetch
 	f.source = plainVariables[name]
@@ -297,7 +297,7 @@ func (a *argParser) register(name string, at int) error {
 	return nil
 }
 
-// memory reads what stands behind @: an address, a file offset or a symbol.
+// memory reads what stands after @: an address, a file offset or a symbol.
 func (a *argParser) memory(s string, at int) error {
 	f, ok := &a.fetch, false
 	offset := int64(0)
@@ -365,7 +365,7 @@ func (a *argParser) dereference(s string, at int) error {
 	return a.addDeref(deref{offset, user}, at)
 }
 
-// immediate reads what stands behind the backslash: a number, or a string.
+// immediate reads what stands after the backslash: a number, or a string.
 func (a *argParser) immediate(s string, at int) error {
 	f := &a.fetch
 	if str, ok := strings.CutPrefix(s, `"`); ok {

@@ -24,7 +24,7 @@ type Item struct {
 	Text   string // of strings, and of the symbol at Number
 }
 
-// String returns the value as trace shows it behind "name=". A value whose
+// String returns the value as trace shows it after "name=". A value whose
 // memory could not be read is "(fault)", also where Linux shows what happened to
 // be in its buffer.
 func (v *Value) String() string {

@@ -3,10 +3,10 @@ package events
 import "strings"
 
 // ParseGlob is Parse for a line that may stand for many probes: a pattern, with
-// one of * ? and [, in place of a function, or of a file's offset behind the
+// one of * ? and [, in place of a function, or of a file's offset after the
 // colon. places returns what the pattern stands for, each of which takes its
 // place in the line: names of functions, or offsets. A line without a pattern is
-// one event. Behind MODULE: only the module's functions are meant. A pattern
+// one event. After MODULE: only the module's functions are meant. A pattern
 // that matches nothing is BadProbeAddr.
 func ParseGlob(line string, opt Options, places func(pattern string) []string) ([]Event, error) {
 	p := &parser{line: line, words: split(line), opt: opt}

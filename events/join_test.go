@@ -37,7 +37,7 @@ func TestCheckJoin(t *testing.T) {
 		{`p:x vfs_read abcd=\1`, `p:x vfs_read ^abcd=\"foo"`, events.DiffArgType, "selftest"},
 		{`p:x vfs_read abcd=\1`, `^p:x vfs_read abcd=\1`, events.SameProbe, "selftest"},
 		{`p:x vfs_read %ax`, `p:x  vfs_write  %ax ^%bx`, events.DiffArgType, "an argument more"},
-		{`p:x vfs_read %ax %bx`, `p:x vfs_write %ax^`, events.DiffArgType, "the index is that behind the last word"},
+		{`p:x vfs_read %ax %bx`, `p:x vfs_write %ax^`, events.DiffArgType, "the index is that after the last word"},
 		{`p:x vfs_read +0(%di):u8[2]`, `p:x vfs_read ^+0(%di):u8[3]`, events.DiffArgType, "the number of elements counts"},
 		{"p:x vfs_read\np:x vfs_write", `^p:x vfs_write`, events.SameProbe, "any of the probes counts"},
 		{`p:x vfs_read %ax`, `p:x vfs_write %ax`, "", "another place"},

@@ -81,7 +81,7 @@ func split(line string) []word {
 // checks it as Linux 6.12 without BTF does. The error is an *Error.
 //
 // Positions are those of Linux's error log, but for two things: they count the
-// spaces of the line as written, and behind a dereference they do not run
+// spaces of the line as written, and after a dereference they do not run
 // ahead of the mistake.
 func Parse(line string, opt Options) (Event, error) {
 	p, err := parse(line, opt)
@@ -216,7 +216,7 @@ func (p *parser) kprobe() error {
 	return p.args()
 }
 
-// maxActive reads the number behind the r; names is where the colon is, or
+// maxActive reads the number after the r; names is where the colon is, or
 // negative.
 func (p *parser) maxActive(head string, names int) error {
 	if len(head) < 2 || !isDigit(head[1]) {
@@ -298,7 +298,7 @@ func splitOffset(s string) (symbol string, offset int64, ok bool) {
 	return s[:i], offset, ok
 }
 
-// names reads [GRP/][EVENT] behind the colon at the index names of head; without
+// names reads [GRP/][EVENT] after the colon at the index names of head; without
 // a name the event gets one.
 func (p *parser) names(head string, names int) error {
 	e := &p.event

@@ -215,7 +215,7 @@ func TestRecordRegisters(t *testing.T) {
 	}
 }
 
-// On amd64 the seventh argument is the first behind the return address; on the
+// On amd64 the seventh argument is the first after the return address; on the
 // others Linux does not look on the stack.
 func TestRecordStackArguments(t *testing.T) {
 	for _, c := range []struct {

@@ -20,8 +20,8 @@ type Table struct {
 	byAddr []Symbol
 	byName map[string][]Symbol
 	// Landing returns how many bytes at the start of the function at addr leave
-	// its arguments alone, such as ENDBR64, or what is in front of ppc64's local
-	// entry point: a probe behind them is at the entry as well. nil stands for
+	// its arguments alone, such as ENDBR64, or what is before ppc64's local
+	// entry point: a probe after them is at the entry as well. nil stands for
 	// none.
 	Landing func(addr uint64) uint64
 }

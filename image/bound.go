@@ -15,7 +15,7 @@ type fileBound struct {
 	sections bool  // the section headers have been seen as well
 }
 
-// Behind what the headers of a kernel or module speak of, signatures and tables
+// After what the headers of a kernel or module speak of, signatures and tables
 // of relocations may follow.
 const (
 	tailSize  = 1 << 20 // bytes

@@ -9,7 +9,7 @@ import (
 
 // New returns the Optimizer of the profile isa: it allows what the evidence in
 // the file allows. It takes the function's text for instructions that follow
-// one another, and its callees for such that return behind the call or never.
+// one another, and its callees for such that return after the call or never.
 func New(a Architecture) Optimizer { return &evidence{a, a.RegionRules()} }
 
 type evidence struct {
@@ -43,7 +43,7 @@ type checker struct {
 	s     *Scratch
 	need  uint64 // bytes of the jump
 	gap   int
-	armed int // index of the first armed probe behind the instruction
+	armed int // index of the first armed probe after the instruction
 }
 
 func (c *checker) refuse(v *Verdict, r Reason, culprit uint64) {
@@ -81,7 +81,7 @@ func (c *checker) check(v *Verdict, i int) {
 		}
 		j++
 	}
-	if !c.nobodyLands(v, start, region) || !c.alone(v, start, region) {
+	if !c.nothingLands(v, start, region) || !c.alone(v, start, region) {
 		return
 	}
 	if !c.understood(v, j-i) {
@@ -115,9 +115,9 @@ func (c *checker) member(v *Verdict, j int, first, dead bool) bool {
 	return true
 }
 
-// nobodyLands checks that nobody lands strictly inside the region. Where
+// nothingLands checks that nothing lands strictly inside the region. Where
 // instructions are aligned, execution never comes to what lies between.
-func (c *checker) nobodyLands(v *Verdict, start, region uint64) bool {
+func (c *checker) nothingLands(v *Verdict, start, region uint64) bool {
 	off := start - c.f.Addr
 	align := uint64(c.arch.Align())
 	for at := off + align; at < off+region; at += align {
@@ -150,7 +150,7 @@ func (c *checker) alone(v *Verdict, start, region uint64) bool {
 
 // understood checks what is known of the function as a whole. A jump to an
 // unknown place still goes to an instruction, so that it cannot land inside a
-// region of one. Behind bytes that are no instruction it is not known where
+// region of one. After bytes that are no instruction it is not known where
 // instructions start, nor where their branches go.
 func (c *checker) understood(v *Verdict, insts int) bool {
 	if insts > 1 && len(c.f.Unresolved) > 0 {

@@ -31,7 +31,7 @@ type reference struct {
 	f   *optcheck.Function
 }
 
-// landings returns who lands at addr: nobody where no instruction can start.
+// landings returns who lands at addr: nothing where no instruction can start.
 func (r *reference) landings(addr uint64) (ls place.Landings) {
 	if addr%uint64(r.isa.Align()) != 0 {
 		return nil
@@ -174,7 +174,7 @@ func (r *reference) blames(i int, v *optcheck.Verdict) error {
 			}
 			return nil
 		}
-		return fmt.Errorf("%s by %#x, but nobody lands", v.Rule.ID, v.Culprit)
+		return fmt.Errorf("%s by %#x, but nothing lands", v.Rule.ID, v.Culprit)
 	}
 	return nil
 }

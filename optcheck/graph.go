@@ -19,7 +19,7 @@ const (
 	ExitPointer
 	// ExitUnresolved: it jumps to an address that is not known.
 	ExitUnresolved
-	// ExitFall: it goes on behind the function's end.
+	// ExitFall: it goes on after the function's end.
 	ExitFall
 	// ExitStop: it traps, halts, or runs into bytes that are no instruction.
 	ExitStop
@@ -52,7 +52,7 @@ func Blocks(f *Function, s *Scratch) []Block {
 	return blocks
 }
 
-// onlyReturns reports whether nobody comes to instruction i but the call
+// onlyReturns reports whether nothing comes to instruction i but the call
 // before it.
 func (s *Scratch) onlyReturns(f *Function, i int) bool {
 	return s.landings[s.who[f.Insts[i].Addr-f.Addr]-1].Kind == place.LandReturn

@@ -44,7 +44,7 @@ func TestBlocks(t *testing.T) {
 		// call 0x100; nop; ret
 		{name: "call", isa: "amd64", code: "e8fb000000 90 c3",
 			want: []optcheck.Block{{From: 0, To: 3, Exits: optcheck.ExitReturn}}},
-		// call 0x100; the nop behind it is landed on, too
+		// call 0x100; the nop after it is landed on, too
 		{name: "call before a landing", isa: "amd64", code: "e8fb000000 90 c3", landings: land(place.LandPointer, 5),
 			want: []optcheck.Block{{0, 1, []int{1}, 0}, {1, 3, nil, optcheck.ExitReturn}}},
 		{name: "call that never returns", isa: "amd64", code: "90 e8fb000000",

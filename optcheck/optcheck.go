@@ -18,7 +18,7 @@ type Verdict struct {
 	// 0 where it may not.
 	Region uint8
 	// Moved is the number of bytes at the start of the region that run in the
-	// detour buffer. The rest of it is never executed: it lies behind a jump or
+	// detour buffer. The rest of it is never executed: it lies after a jump or
 	// return.
 	Moved uint8
 	// Depends says that the answer is another one on another CPU, for which a
@@ -46,7 +46,7 @@ type Function struct {
 	// Unread says that a part of the file that tells of landings could not be
 	// read.
 	Unread bool
-	// Slack is the number of bytes behind the function that are padding.
+	// Slack is the number of bytes after the function that are padding.
 	Slack uint64
 	// Armed are the addresses of other armed probes, sorted.
 	Armed []uint64

@@ -112,7 +112,7 @@ func TestBadTables(t *testing.T) {
 		{"not mapped", flow.Table{Addr: 0x70000000, Width: 1, Count: 1}, bytes(2), unreadable},
 		{"not mapped, of unknown length", flow.Table{Addr: 0x70000000, Width: 4}, bytes(2), empty},
 		{"end of the address space", flow.Table{Addr: ^uint64(0) - 2, Width: 4, Count: 5}, bytes(2), unreadable},
-		{"goes on behind the data", flow.Table{Addr: tableAt, Base: codeAt, Width: 1, Count: 3}, bytes(2, 4), unreadable},
+		{"goes on after the data", flow.Table{Addr: tableAt, Base: codeAt, Width: 1, Count: 3}, bytes(2, 4), unreadable},
 		{"ends in an entry", flow.Table{Addr: tableAt, Base: codeAt, Width: 2, Count: 2}, bytes(2, 0, 4), unreadable},
 		{"starts in the last entry", flow.Table{Addr: tableAt + 3, Base: codeAt, Width: 4, Count: 1}, bytes(2, 0, 0, 0), unreadable},
 		{"huge", flow.Table{Addr: tableAt, Base: codeAt, Width: 1, Count: 1 << 62}, bytes(2, 4), unreadable},

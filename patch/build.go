@@ -41,7 +41,7 @@ func over(original, head []byte) []byte {
 }
 
 // Bytewise returns the plan where the breakpoint is a single byte and jump and
-// instructions are longer, so that the jump comes in two parts: behind the
+// instructions are longer, so that the jump comes in two parts: after the
 // breakpoint its tail, then its first byte. CPUs that would read the tail as
 // instructions are waited for first, and none comes there any more: hits are
 // redirected to the detour buffer before, and back to the slot when the tail is

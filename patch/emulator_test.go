@@ -46,7 +46,7 @@ type checker struct {
 	plan     detour.Plan
 
 	// The original: from the state at the start of each instruction the one
-	// behind it, and from the first the one behind the region.
+	// after it, and from the first the one after the region.
 	starts map[uint64]machine.State
 	ends   map[uint64]outcome
 	whole  outcome
@@ -323,17 +323,17 @@ var returns = map[string]string{
 
 type checkCase struct {
 	name, isa, original string
-	dead                uint64 // bytes at the end that nobody executes
+	dead                uint64 // bytes at the end that nothing executes
 }
 
 var checkCases = []checkCase{
 	{"a prologue", "amd64", "55 4889e5 4154", 0},
 	{"five instructions", "amd64", "f9 f5 ffc0 f8", 0}, // stc; cmc; inc %eax; clc
-	{"a long instruction behind a short one", "amd64", "f8 48b88877665544332211", 0},
+	{"a long instruction after a short one", "amd64", "f8 48b88877665544332211", 0},
 	{"one long instruction", "amd64", "48b88877665544332211", 0},
 	{"a branch over a part", "amd64", "7503 48ffc0 48ffc1", 0},
 	{"flags into registers", "amd64", "4811c8 4819d3", 0},
-	{"dead bytes behind a return", "amd64", "31c0 c3 0f0b", 2},
+	{"dead bytes after a return", "amd64", "31c0 c3 0f0b", 2},
 	{"a register", "arm64", "20040091", 0},
 	{"flags", "arm64", "200002ba", 0},
 	{"a branch", "arm64", "00020054", 0},
@@ -405,7 +405,7 @@ func TestBrokenPlansAreCaught(t *testing.T) {
 	}{
 		{"the tail before the breakpoint stands", patch.Optimize, func(p *patch.Plan, original []byte) { p.Old = original }},
 		{"no redirection", patch.Optimize, func(p *patch.Plan, _ []byte) { without(p, 0) }},
-		{"nobody waited for", patch.Optimize, func(p *patch.Plan, _ []byte) { without(p, 1) }},
+		{"no CPU waited for", patch.Optimize, func(p *patch.Plan, _ []byte) { without(p, 1) }},
 		{"waited for before hits are redirected", patch.Optimize, func(p *patch.Plan, _ []byte) { reorder(p, 1, 0, 2, 3, 4, 5) }},
 		{"no synchronization between tail and head", patch.Optimize, func(p *patch.Plan, _ []byte) { without(p, 3) }},
 		{"the head first", patch.Optimize, func(p *patch.Plan, _ []byte) { reorder(p, 0, 1, 4, 5, 2, 3) }},

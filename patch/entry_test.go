@@ -9,7 +9,7 @@ import (
 )
 
 // TestPlanEntry shows all texts that CPUs may meet: each is a whole instruction,
-// or a breakpoint in front of bytes that nobody executes.
+// or a breakpoint before bytes that nothing executes.
 func TestPlanEntry(t *testing.T) {
 	const at, stub = 0x401000, 0x409000
 	cases := []struct {

@@ -83,10 +83,10 @@ type Hits uint8
 
 const (
 	// HitSlot executes the first instruction out of line, in its slot or by
-	// emulation, and continues behind it: inside the region.
+	// emulation, and continues after it: inside the region.
 	HitSlot Hits = iota
 	// HitDetour continues at the moved instructions of the detour buffer, and
-	// so behind the region.
+	// so after the region.
 	HitDetour
 )
 
@@ -149,7 +149,7 @@ func (p *Plan) States() []State {
 type Site struct {
 	Addr uint64
 	// Original is the text without a probe: for Optimize and Unoptimize the
-	// whole instructions that the jump replaces, and what is dead behind them,
+	// whole instructions that the jump replaces, and what is dead after them,
 	// for the others at least the first instruction.
 	Original []byte
 	// Detour is where the detour buffer is. Arm and Disarm do not need it.

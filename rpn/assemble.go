@@ -234,7 +234,7 @@ func (s *statement) refer(label string, at place) {
 	s.refs = append(s.refs, reference{len(s.code.Insts), label, at})
 }
 
-// operand reads what stands behind an operation.
+// operand reads what stands after an operation.
 func (s *statement) operand(in *instruction) (err error) {
 	switch ops[in.Op].operand {
 	case operandNumber:

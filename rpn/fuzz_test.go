@@ -38,7 +38,7 @@ func (g *generator) add(in instruction) int {
 // here lets an instruction lead to the next one that is added.
 func (g *generator) here(inst int) { g.code.Insts[inst].Target = len(g.code.Insts) }
 
-// block adds statements; as many values are on the stack behind it as before.
+// block adds statements; as many values are on the stack after it as before.
 func (g *generator) block(nesting int) {
 	before := g.depth
 	for range 1 + g.IntN(5) {

@@ -82,7 +82,7 @@ func (op opcode) String() string {
 	return "invalid"
 }
 
-// operand is what is written behind an operation.
+// operand is what is written after an operation.
 type operand uint8
 
 const (

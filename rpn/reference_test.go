@@ -180,7 +180,7 @@ func (r *judge) memory(pc int, name string, in *instruction) int {
 }
 
 // text logs a string. A fault is told at the start of the string or at a
-// multiple of 64 bytes behind it, as the string is read in such pieces.
+// multiple of 64 bytes after it, as the string is read in such pieces.
 func (r *judge) text(addr uint64, in *instruction) (failed uint64, err error) {
 	var s []byte
 	for piece := addr; uint64(len(s)) < in.Arg; addr++ {

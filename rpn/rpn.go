@@ -5,7 +5,7 @@
 // # Language
 //
 // A line has an instruction, a declaration, a label, a label with an
-// instruction behind it, or nothing; a comment goes from ; or # to its end.
+// instruction after it, or nothing; a comment goes from ; or # to its end.
 // Numbers are decimal, 0x…, 0o… or 0…, 0b… or a character 'c', with a minus sign
 // or without. Values have 64 bits. The stack holds up to MaxStack of them; (a b -- c)
 // says that an instruction takes b from its top, then a, and leaves c.

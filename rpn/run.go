@@ -88,7 +88,7 @@ func (g *Globals) Set(name string, value uint64) bool {
 // ErrGlobals: the variables are of another program.
 var ErrGlobals = errors.New("the global variables are not those of the program")
 
-// opEnd stands behind the last instruction.
+// opEnd stands after the last instruction.
 const opEnd = numOps
 
 // step is a compiled instruction.

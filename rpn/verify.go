@@ -106,7 +106,7 @@ func (v *verifier) inst(i int) string {
 	return v.flow(i, in, depth)
 }
 
-// flow passes the depth behind an instruction on to what comes next.
+// flow passes the depth after an instruction on to what comes next.
 func (v *verifier) flow(i int, in *instruction, depth int) string {
 	switch in.Op {
 	case opExit:

@@ -104,7 +104,7 @@ func TestMark(t *testing.T) {
 			got = nil
 			l.call(t, "main", 1, 2)
 			if got != nil || listeners() != 0 {
-				t.Errorf("behind Close: %v, %d listen", got, listeners())
+				t.Errorf("after Close: %v, %d listen", got, listeners())
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 type Options struct {
 	// Line is called with every line of output.
 	Line func(string)
-	// Values is called with what a hit recorded, in front of Line.
+	// Values is called with what a hit recorded, before Line.
 	Values func(e *events.Event, task events.Task, values []events.Value)
 	// Task says what runs on a CPU, and when it is. Without it that is a task
 	// called guest on the CPU, at 0. Events of uprobes use ProcessTask instead.

@@ -142,7 +142,7 @@ func TestMarkWithoutSemaphore(t *testing.T) {
 	}
 }
 
-// TestLocalEntry: behind the setup of the TOC pointer is a function's entry as
+// TestLocalEntry: after the setup of the TOC pointer is a function's entry as
 // well, where perf puts its probes [arch/powerpc/kernel/kprobes.c,
 // arch_kprobe_on_func_entry].
 func TestLocalEntry(t *testing.T) {

@@ -3,7 +3,7 @@
 // How operands are written is the business of each ISA (see Syntax).
 //
 // An argument is N@OP. N is the size in bytes, negative where the value has a
-// sign, with an f behind it where it is a floating-point number; OP is an
+// sign, with an f after it where it is a floating-point number; OP is an
 // operand as the assembler has it. Without N@ it is an unsigned word of 8
 // bytes. [SystemTap wiki, UserSpaceProbeImplementation; <sys/sdt.h>]
 package usdt

@@ -111,7 +111,7 @@ var armCases = []struct {
 	{"ldr q31", []uint32{0x9c00021f}, false},
 	{"br", []uint32{0xd61f0060}, true},
 	{"ret", []uint32{0xd65f03c0}, true},
-	{"a result that is dead in front of it", []uint32{0xd2800029}, true},
+	{"a result that is dead before it", []uint32{0xd2800029}, true},
 	{"a loaded pair with writeback", []uint32{0xa8c12969}, true},
 	{"a push of x16", []uint32{0xf81f0ff0}, true},
 	{"branch back into the region", []uint32{0x91000529, 0xf1000421, 0x54ffffc1}, true},

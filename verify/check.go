@@ -115,7 +115,7 @@ func (c *checker) settle(found []decode.Inst) error {
 	return nil
 }
 
-// next returns the address behind the instructions.
+// next returns the address after the instructions.
 func (c *checker) next() uint64 { return c.insts[len(c.insts)-1].Next() }
 
 // bytes returns the instructions' bytes.

@@ -166,7 +166,7 @@ func TestKnownFailures(t *testing.T) {
 		{name: "call next", code: "e800000000"},
 		{name: "call next and pop, in the region", code: "e800000000 58 4883c008", region: true},
 		{name: "call into the region", code: "e801000000 90 58 ffc0", region: true},
-		{name: "call in front of more", code: "ffc0 e8fb0f0000 90", region: true},
+		{name: "call before more", code: "ffc0 e8fb0f0000 90", region: true},
 		{name: "call through memory", code: "ff15fa0f0000"},
 		{name: "call through memory in a segment", code: "65ff15f90f0000"},
 		{name: "call through memory, dead register", code: "ff15fa0f0000", options: dead(amd64.R11)},
@@ -211,9 +211,9 @@ func TestKnownFailures(t *testing.T) {
 		{name: "literal of r12 and r13", code: "4c8b25f90f0000 4c8b2df20f0000", region: true},
 		{name: "prefetch", code: "0f180df90f0000"},
 
-		{name: "immediate behind the displacement, 8 bits", code: "8335f90f00007f"},
-		{name: "immediate behind the displacement, 16 bits", code: "66c705f70f00003412"},
-		{name: "immediate behind the displacement, 32 bits", code: "48c705f50f000078563412"},
+		{name: "immediate after the displacement, 8 bits", code: "8335f90f00007f"},
+		{name: "immediate after the displacement, 16 bits", code: "66c705f70f00003412"},
+		{name: "immediate after the displacement, 32 bits", code: "48c705f50f000078563412"},
 		{name: "immediate and result", code: "6905f60f000078563412"},
 		{name: "compare with an immediate", code: "803df90f000001"},
 		{name: "double shift with an immediate", code: "480fa405f70f000007"},
@@ -328,7 +328,7 @@ func TestBrokenRelocatorsAreCaught(t *testing.T) {
 		{"displacement not re-based", "488b05f90f0000", false, relocate.Near, func(p *relocate.Plan, code []byte, _ uint64) []byte {
 			return append(p.Steps[0].Inst.Raw[:7:7], code[7:]...)
 		}},
-		{"displacement in front of an immediate off by its length", "48c705f50f000078563412", false, relocate.Near, add(4, 0x48, 0xc7, 0x05)},
+		{"displacement before an immediate off by its length", "48c705f50f000078563412", false, relocate.Near, add(4, 0x48, 0xc7, 0x05)},
 		{"address of the far operand off by eight", "488905f90f0000", false, relocate.Far, add(8, 0x48, 0xbe)},
 		{"literal frozen", "488b05f90f0000", false, relocate.Far, replace("488b8000000000", "0f1f8000000000")},
 		{"call kept as it is", "e8fb0f0000", false, relocate.Near, func(p *relocate.Plan, code []byte, to uint64) []byte {
@@ -350,7 +350,7 @@ func TestBrokenRelocatorsAreCaught(t *testing.T) {
 			code = bytes.Replace(code, []byte{0x48, 0x8d, 0x64, 0x24, 0x80}, []byte{0x0f, 0x1f, 0x44, 0, 0}, 1)
 			return bytes.Replace(code, []byte{0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0}, []byte{0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0}, 1)
 		}},
-		{"stack pointer left behind", "488905f90f0000", false, relocate.Far, add(8, 0x48, 0x8d, 0xa4, 0x24)},
+		{"stack pointer left moved", "488905f90f0000", false, relocate.Far, add(8, 0x48, 0x8d, 0xa4, 0x24)},
 		{"scratch register forgotten", "488905f90f0000", false, relocate.Far, replace("5e488da424", "58488da424")},
 		{"scratch register used by the instruction", "c4e2c8f235f70f0000", false, relocate.Far, func(_ *relocate.Plan, code []byte, _ uint64) []byte {
 			code = bytes.Replace(code, []byte{0x57, 0x48, 0xbf}, []byte{0x56, 0x48, 0xbe}, 1)
@@ -478,7 +478,7 @@ func verifyList(t *testing.T, path string, states int) {
 }
 
 // randomInstruction draws the bytes of an instruction that depends on its
-// address, or of none: with a RIP-relative operand behind any encoding, or a
+// address, or of none: with a RIP-relative operand after any encoding, or a
 // branch of any kind.
 func randomInstruction(r *rand.Rand) []byte {
 	b := func(n int) byte { return byte(r.IntN(n)) }

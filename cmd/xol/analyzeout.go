@@ -92,13 +92,13 @@ func (t *totals) add(n int, s *analyze.Summary) {
 	t.Merge(s)
 }
 
-func newListing(w *bufio.Writer, opt *analyzeOptions, p palette, several bool) listing {
+func newListing(w *bufio.Writer, opt *analyzeOptions, p palette, manyFiles bool) listing {
 	switch {
 	case opt.format.value == formatTable:
 		return &tableListing{w: w, palette: p, insns: opt.insns}
 	case opt.insns:
 		return newInsnRecords(w, opt.format.value)
 	default:
-		return newFunctionRecords(w, opt.format.value, several)
+		return newFunctionRecords(w, opt.format.value, manyFiles)
 	}
 }

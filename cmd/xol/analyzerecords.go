@@ -75,21 +75,21 @@ func offsetField(r *records, offset uint64) {
 // functionRecords prints a record for each function and, but for CSV, one with
 // the totals of each file.
 type functionRecords struct {
-	w       *bufio.Writer
-	format  string
-	several bool    // files: in JSON, an array of their objects
-	stream  *stream // of functions; in JSON, of those of the file at hand
+	w         *bufio.Writer
+	format    string
+	manyFiles bool    // files: in JSON, an array of their objects
+	stream    *stream // of functions; in JSON, of those of the file at hand
 }
 
-func newFunctionRecords(w *bufio.Writer, format string, several bool) *functionRecords {
-	l := &functionRecords{w: w, format: format, several: several}
+func newFunctionRecords(w *bufio.Writer, format string, manyFiles bool) *functionRecords {
+	l := &functionRecords{w: w, format: format, manyFiles: manyFiles}
 	l.array("[\n")
 	return l
 }
 
 // array writes what holds the array of several files together.
 func (l *functionRecords) array(s string) {
-	if l.several && l.format == formatJSON {
+	if l.manyFiles && l.format == formatJSON {
 		l.w.WriteString(s)
 	}
 }
@@ -176,7 +176,7 @@ func (l *functionRecords) end(file *analyzedFile, sum *totals) {
 
 func (l *functionRecords) close() {
 	l.array("\n]")
-	if l.format == formatJSON && (l.several || l.stream != nil) {
+	if l.format == formatJSON && (l.manyFiles || l.stream != nil) {
 		l.w.WriteString("\n")
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // tableListing prints a table for each file: rows of functions or, with insns,
-// of instructions, and the totals behind them.
+// of instructions, and the totals after them.
 type tableListing struct {
 	w       *bufio.Writer
 	palette palette

@@ -44,9 +44,9 @@ func splitArguments(command string) []string {
 	return args
 }
 
-// String writes an invocation as golden files have it: the command behind $,
-// the lines of its input behind <, its output, the lines of its standard error
-// behind !, and the exit status behind = where it is not 0.
+// String writes an invocation as golden files have it: the command after $,
+// the lines of its input after <, its output, the lines of its standard error
+// after !, and the exit status after = where it is not 0.
 func (inv invocation) String() string {
 	var b strings.Builder
 	b.WriteString("$ xol " + inv.command + "\n")

@@ -32,7 +32,7 @@ instruction after another up to its end or to the first error. They may be
 written 9090, '90 90', 0x90,0x90 or '\x90\x90'; 0x does not make a number of them.
 
 With - every line of standard input is one instruction, written HEX or ADDR HEX,
-both hexadecimal; bytes behind the instruction are ignored. There is one result
+both hexadecimal; bytes after the instruction are ignored. There is one result
 per line, in order; a line that cannot be decoded has an error as its result.
 
 Exit status: 1 where anything was not decoded.`,

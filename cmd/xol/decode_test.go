@@ -107,7 +107,7 @@ func TestDecodeInputLines(t *testing.T) {
 		{"tab", "0x10\t90", fmt.Sprintf(nop, "0x10")},
 		{"blanks around", "  0x10   90  ", fmt.Sprintf(nop, "0x10")},
 		{"end of line as on DOS", "90\r", fmt.Sprintf(nop, "0x0")},
-		{"bytes behind the instruction", "90cccc", fmt.Sprintf(nop, "0x0")},
+		{"bytes after the instruction", "90cccc", fmt.Sprintf(nop, "0x0")},
 		{"capital digits", "0X10 90", `{"addr":"0x0","error":"\"0X10\" is not an address (line 1)"}`},
 		{"nothing", "", `{"addr":"0x0","error":"no bytes given (line 1)"}`},
 		{"address too wide", "0x10000000000000000 90", `{"addr":"0x0","error":"\"0x10000000000000000\" is not an address (line 1)"}`},

@@ -58,7 +58,7 @@ func eachLine(in io.Reader, w *bufio.Writer, visit func(number int, line []byte,
 
 // readLine returns the next line, valid until the next call; errLongLine, once
 // it has skipped it, for a line that does not fit into r's buffer; io.EOF
-// behind the last line.
+// after the last line.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	line, err := r.ReadSlice('\n')
 	if err == bufio.ErrBufferFull {

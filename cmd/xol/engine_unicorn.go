@@ -15,7 +15,7 @@ func openEmulator(isa arch.Executor) (machine.Engine, error) {
 	return emulator.Open(isa.Name(), isa.Registers())
 }
 
-// engineVersion goes behind the version of xol.
+// engineVersion follows the version of xol.
 func engineVersion() string {
 	major, minor, patch := unicorn.Version()
 	return fmt.Sprintf(" unicorn %d.%d.%d", major, minor, patch)

@@ -28,7 +28,7 @@ func (a *answer) slot(addr uint64) (*moved, bool) {
 	return &res, res.err == nil
 }
 
-// slotPage returns an address where slots could be: behind the text, a MiB away.
+// slotPage returns an address where slots could be: after the text, a MiB away.
 func (f *analyzedFile) slotPage() uint64 {
 	const distance, page = 1 << 20, 1 << 12
 	end := uint64(0)

@@ -14,7 +14,7 @@ import (
 
 const (
 	screenWidth  = 100 // sentences are kept within it
-	outcomeWidth = 52  // in front of a rule's id
+	outcomeWidth = 52  // before a rule's id
 )
 
 // writeText writes the explanation for people: one screen.

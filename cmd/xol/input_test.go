@@ -251,7 +251,7 @@ func TestLargeStream(t *testing.T) {
 		t.Errorf("status %d, %s", status, &stderr)
 	}
 	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
-		t.Errorf("it leaves %v behind, %v", left, err)
+		t.Errorf("it leaves %v, %v", left, err)
 	}
 }
 

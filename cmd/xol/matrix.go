@@ -31,7 +31,7 @@ func (a *app) matrixCommand() *cobra.Command {
 handlers, faults, hits inside hits, boosting, jump optimization, unregistration.
 
 Each case runs on every ISA and in every mode, that is, in every way in which a
-probed instruction may be executed: stepped with a breakpoint behind its copy or
+probed instruction may be executed: stepped with a breakpoint after its copy or
 by the ISA's single-step exception, boosted, optimized, emulated. It passes where
 the program computes what it has to, and the CPUs go through the states that they
 have to. It needs a build with the Unicorn engine.

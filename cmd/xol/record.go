@@ -239,7 +239,7 @@ func appendCSV(dst []byte, s string) []byte {
 type stream struct {
 	w      *bufio.Writer
 	format string
-	tail   string // behind the list, in JSON
+	tail   string // after the list, in JSON
 	any    bool   // a record has been written
 }
 

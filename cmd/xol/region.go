@@ -16,9 +16,9 @@ import (
 type region struct {
 	answer   *answer
 	start    uint64
-	end      uint64 // behind the last byte that the jump's room takes
+	end      uint64 // after the last byte that the jump's room takes
 	insts    []decode.Inst
-	dead     uint64         // bytes at the end that nobody executes
+	dead     uint64         // bytes at the end that nothing executes
 	landings place.Landings // in [start, end)
 	block    string         // the basic block, and where it leads
 	detour   *detourBuffer  // nil where the breakpoint stays
@@ -75,7 +75,7 @@ func (r *region) take() {
 	}
 }
 
-// plan fills the detour buffer for an address behind the text.
+// plan fills the detour buffer for an address after the text.
 func (r *region) plan() (*detourBuffer, error) {
 	isa, err := arch.Relocation(r.answer.file.ISA)
 	if err != nil {
@@ -101,7 +101,7 @@ func (r *region) plan() (*detourBuffer, error) {
 	return d, err
 }
 
-// callbackDistance is how far behind the buffer the callback is shown.
+// callbackDistance is how far after the buffer the callback is shown.
 const callbackDistance = 1 << 12
 
 // write writes the picture of the region, who lands there, and the buffer.

@@ -441,7 +441,7 @@ func (m *mover) notes() []string {
 }
 
 // disassemble returns the text of moved code. An indirect jump to the address
-// that is stored behind it has data there.
+// that is stored right after it has data there.
 func (m *mover) disassemble(code []byte, addr uint64) []string {
 	var text []string
 	for len(code) > 0 {

@@ -155,7 +155,7 @@ func markData(f *classify.Func, trap []byte) {
 	f.Marks.Sort()
 }
 
-// CheckProfiles judges bytes that stand at addr, with a mark off bytes behind
+// CheckProfiles judges bytes that stand at addr, with a mark off bytes after
 // that, by all profiles: Func and At agree, and verdicts do not contradict
 // themselves.
 func CheckProfiles(t *testing.T, isa ISA, code []byte, addr, off uint64) {

@@ -82,7 +82,7 @@ func amd64Defect(inst *decode.Inst) string {
 	case amd64.OpOf(inst) == amd64.OpReturn && inst.Fields.ImmLen != 0 && inst.Raw[inst.Fields.Imm+1]&0x80 != 0:
 		return "ret over 32 KiB or more, which the engine takes for a negative number"
 	case hidesSegment(inst):
-		return "a segment without a base behind FS or GS, which the engine takes to replace it"
+		return "a segment without a base after FS or GS, which the engine takes to replace it"
 	case isExtendedMMX(d):
 		return "MMX with a register bit that has no effect, but for the engine"
 	}
@@ -116,7 +116,7 @@ func isDoublyPrefixedSSE(d amd64.Detail) bool {
 	return both && sse && d.Encoding() == amd64.EncLegacy && d.Map() == amd64.Map0F
 }
 
-// hidesSegment recognises prefixes for FS or GS and, behind them, for another
+// hidesSegment recognises prefixes for FS or GS and, after them, for another
 // segment, which has no effect in 64-bit mode.
 func hidesSegment(inst *decode.Inst) (hides bool) {
 	d := amd64.DetailOf(inst)
@@ -135,7 +135,7 @@ func hidesSegment(inst *decode.Inst) (hides bool) {
 }
 
 // isExtendedMMX recognises the MMX instructions of SSSE3 with REX.R or REX.B,
-// for which the engine looks behind the eighth register.
+// for which the engine looks beyond the eighth register.
 func isExtendedMMX(d amd64.Detail) bool {
 	mmx := d.Prefixes()&amd64.Prefix66 == 0 && (d.Map() == amd64.Map0F38 && d.Opcode() < 0x20 || d.Map() == amd64.Map0F3A && d.Opcode() == 0x0f)
 	return mmx && d.R()|d.B() != 0

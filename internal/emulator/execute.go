@@ -16,7 +16,7 @@ import (
 type Executor interface {
 	decode.Decoder
 	// Undefined returns the address of an undefined instruction, where pc is
-	// the program counter behind its exception.
+	// the program counter after its exception.
 	Undefined(pc uint64) uint64
 	// Knows reports whether Execute can execute inst.
 	Knows(inst *decode.Inst) bool

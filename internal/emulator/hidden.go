@@ -16,7 +16,7 @@ import (
 // only loaded. A page with Code at HiddenCode, and one for data at HiddenData,
 // must be mapped while it runs. It changes r3, r4 and r5, and f0.
 type Hidden struct {
-	// Code loads the registers and, behind a trap, stores them and traps again.
+	// Code loads the registers and, after a trap, stores them and traps again.
 	Code []byte
 
 	regs        *unicorn.Registers // pc, base and MSR

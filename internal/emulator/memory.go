@@ -30,7 +30,7 @@ type page struct {
 }
 
 // Where there is no part, there is nothing to fetch either but the byte blank.
-// The engine translates all that it finds behind an instruction and where a
+// The engine translates all that it finds after an instruction and where a
 // branch goes to, and what is no instruction can make it crash.
 const blankFrame = 0
 

@@ -49,7 +49,7 @@ func TestRunPPC64(t *testing.T) {
 		words    []uint32
 		prepare  func(*guest)
 		event    machine.EventKind
-		pc       uint64 // behind codeAt
+		pc       uint64 // after codeAt
 		register int
 		value    uint64
 		writes   int

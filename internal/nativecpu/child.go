@@ -146,7 +146,7 @@ func ptrace(request, pid int, addr, data uintptr) error {
 }
 
 // resume lets the child run until it stops: at an exception or, where system
-// calls are not to be made, in front of one.
+// calls are not to be made, before one.
 func (c *child) resume(request int) (unix.Signal, error) {
 	if err := ptrace(request, c.pid, 0, 0); err != nil {
 		return 0, err
@@ -175,7 +175,7 @@ func (c *child) mapControl() error {
 		return fmt.Errorf("mapping the control page: %w", unix.Errno(-int64(regs.Rax)))
 	}
 	const itimerVirtual = 1
-	timer := controlAddr + pageSize - callSize // behind the list
+	timer := controlAddr + pageSize - callSize // after the list
 	for i := range 2 {                         // interval and value
 		binary.LittleEndian.PutUint64(c.arena[pageSize-callSize+i*16:], 0)
 		binary.LittleEndian.PutUint64(c.arena[pageSize-callSize+i*16+8:], watchdogMicro)

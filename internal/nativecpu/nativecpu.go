@@ -73,7 +73,7 @@ const (
 )
 
 // Run executes code; see machine.Engine. Code runs at full speed until it
-// leaves: what is behind it, and the parts outside stay, are breakpoints, and
+// leaves: what is after it, and the parts outside stay, are breakpoints, and
 // what is elsewhere cannot execute. steps is not counted; a watchdog ends what
 // goes on for long.
 func (c *CPU) Run(out, in machine.State, seed uint64, stay machine.Range, _ int) (machine.Event, []machine.Write, error) {
@@ -246,7 +246,7 @@ const arenaPages = 1 + 256
 // breakpoint fills pages of code.
 const breakpoint = 0xcc
 
-// lookAhead is how far a CPU may read behind an instruction that it does not
+// lookAhead is how far a CPU may read after an instruction that it does not
 // know, in bytes.
 const lookAhead = 15
 

@@ -53,7 +53,7 @@ func TestRun(t *testing.T) {
 	for _, c := range []struct {
 		name, code string
 		event      machine.EventKind
-		pc         uint64 // behind codeAt
+		pc         uint64 // after codeAt
 		register   int
 		value      uint64
 		writes     int

@@ -29,7 +29,7 @@ func (e *Engine) HandleBreakpoints(number uint32, ids [Early]int32, h Handler) {
 }
 
 // HandleCalls has h called for every block that starts at an address in
-// [begin, end), in front of its first instruction: that is how the guest calls the
+// [begin, end), before its first instruction: that is how the guest calls the
 // host. It takes less time than a breakpoint, for the engine does not leave the code
 // unless h sets the program counter: where it calls Go or writes registers, it has
 // to. HandleBreakpoints must come first.

@@ -7,7 +7,7 @@ import "C"
 
 import "unsafe"
 
-// HookCode has f, which is the same for all, called in front of every execution
+// HookCode has f, which is the same for all, called before every execution
 // of the instruction at addr, by a hook that is there for this instruction only.
 // It must not call Go, and runs must not end for their budget: version 2.1.1 goes
 // on wrongly from a block that has a hook. Nothing in the guest's memory shows a

@@ -42,7 +42,7 @@ static void on_trap(uc_engine *uc, uint32_t number, void *data)
 {
 	struct xol_stop *stop = data;
 
-	if (stop->kind != XOL_STOP_NONE) { // behind what has stopped the run
+	if (stop->kind != XOL_STOP_NONE) { // after what has stopped the run
 		uc_emu_stop(uc);
 		return;
 	}

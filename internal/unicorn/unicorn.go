@@ -60,7 +60,7 @@ const PageSize = 4096
 
 // The address at which a run would end is never reached: one beside code that
 // runs would have that code translated again at every start. The engine still
-// translates it and what lies in front of it at every end.
+// translates it and what lies before it at every end.
 const (
 	exitAddress  = ExitAddress
 	exitPhysical = 0x3f_ffff_f000
@@ -75,7 +75,7 @@ type Error int
 // The codes that callers tell apart.
 const (
 	ErrInvalid   Error = C.UC_ERR_INSN_INVALID
-	ErrException Error = C.UC_ERR_EXCEPTION // no translation, or an exception that nobody took
+	ErrException Error = C.UC_ERR_EXCEPTION // no translation, or an exception that no handler took
 )
 
 func (e Error) Error() string { return "unicorn: " + C.GoString(C.uc_strerror(C.uc_err(e))) }

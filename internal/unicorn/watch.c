@@ -157,7 +157,7 @@ static void stop_at(uc_engine *uc, struct xol_watch *w, uint32_t kind, uint64_t 
 	uc_emu_stop(uc);
 }
 
-// Returns the page of a block that may run; stops in front of any other.
+// Returns the page of a block that may run; stops before any other.
 static struct xol_page *enter(uc_engine *uc, struct xol_watch *w, uint64_t address, uint32_t size)
 {
 	struct xol_page *p;

@@ -21,7 +21,7 @@ const transferRoom = 4096
 
 var errMemory = errors.New("unicorn: out of memory")
 
-// Watch has Go stop in front of every block that has not been allowed, and count
+// Watch has Go stop before every block that has not been allowed, and count
 // the instructions that start: one by one or, which is faster, all those of a
 // block where it starts. It must come before anything runs, and once. align is
 // that of instructions, in bytes. A watched Engine must not use Run: with a
@@ -48,7 +48,7 @@ func (e *Engine) CountEach(on bool) error {
 
 // Allow lets the block at addr run, which is size bytes long to the engine and
 // starts with instructions of these lengths, with Branches added where they may go
-// elsewhere. Where a refused one follows, they end in front of it.
+// elsewhere. Where a refused one follows, they end before it.
 func (e *Engine) Allow(addr, size uint64, lengths []uint8) error {
 	e.translated += blockCost + instructionCost*len(lengths)
 	if !C.xol_watch_allow(e.watch, C.uint64_t(addr), C.uint64_t(size), (*C.uint8_t)(unsafe.SliceData(lengths)), C.size_t(len(lengths))) {
@@ -61,7 +61,7 @@ func (e *Engine) Allow(addr, size uint64, lengths []uint8) error {
 // next one. A trace takes any other that runs again for one that is repeated.
 const Branches = 0x80
 
-// Refuse has Go stop in front of the instruction at addr from now on.
+// Refuse has Go stop before the instruction at addr from now on.
 func (e *Engine) Refuse(addr uint64) error {
 	if _, ok := e.refused[addr]; ok {
 		return nil
@@ -94,7 +94,7 @@ const maxInstruction = 15
 
 // Go executes from pc until something stops it: ExitAddress, an exception, or
 // what is watched. It starts at most budget instructions. The registers are
-// written before, where write is set, and read behind.
+// written before, where write is set, and read after.
 func (e *Engine) Go(r *Registers, write bool, pc, budget uint64) (stop Stop, number uint32, err error) {
 	if err := e.makeRoom(); err != nil {
 		return 0, 0, err
@@ -147,7 +147,7 @@ func (e *Engine) makeRoom() error {
 // Budget returns what Go left of its budget.
 func (e *Engine) Budget() uint64 { return uint64(e.watch.budget) }
 
-// Block returns the block or instruction in front of which Go stopped. The size
+// Block returns the block or instruction before which Go stopped. The size
 // of a block is in bytes.
 func (e *Engine) Block() (addr, size uint64) { return uint64(e.watch.address), uint64(e.watch.size) }
 
@@ -162,7 +162,7 @@ func (e *Engine) GoUnwatched(r *Registers, pc uint64) (stop Stop, number uint32,
 // Trace has transfers recorded, or not. It needs a Watch of every instruction.
 func (e *Engine) Trace(on bool) { e.watch.trace = C.bool(on) }
 
-// Jumped notes that the host has the program go on elsewhere than behind the
+// Jumped notes that the host has the program go on elsewhere than after the
 // instruction at from.
 func (e *Engine) Jumped(from uint64) { e.watch.last, e.watch.next = C.uint64_t(from), 0 }
 

@@ -29,7 +29,7 @@ struct xol_watch {
 	size_t used;
 
 	bool trace;
-	uint64_t last, next; // the last instruction, and the one behind it
+	uint64_t last, next; // the last instruction, and the one after it
 	struct xol_transfer *transfers;
 	size_t count, room;
 };
@@ -54,11 +54,11 @@ void xol_watch_forget(struct xol_watch *w, uint64_t begin, uint64_t end);
 // Forgets all blocks.
 void xol_watch_forget_all(struct xol_watch *w);
 
-// Has runs stop in front of the instruction at address.
+// Has runs stop before the instruction at address.
 uc_err xol_watch_refuse(uc_engine *uc, struct xol_watch *w, uint64_t address, uc_hook *hook);
 
 // Executes from pc until something stops it. The registers are written before,
-// where write is set, and read behind.
+// where write is set, and read after.
 uc_err xol_go(uc_engine *uc, struct xol_regs *regs, bool write, struct xol_stop *stop, uint64_t pc);
 
 #endif
