@@ -132,9 +132,6 @@ func (r *Runtime) Call(ctx context.Context, cpu int, f machine.Function, args ..
 	return 0, err
 }
 
-// fail has nothing run any more because of what a CPU does, until that is given up.
-func (r *Runtime) fail(cpu int, err error) { r.failed, r.failing = err, cpu }
-
 // abandon deals with hits that CPUs handle though no handler runs any more: one has
 // panicked. The probes whose handlers did not come to run are missed. A hit in
 // front of the instruction stays, for the instruction to be executed, unless a detour
@@ -161,27 +158,11 @@ func (r *Runtime) abandon() {
 	}
 }
 
-// finish goes on with what a handler that panicked has left: the instruction of its hit,
-// and the exception after it.
-func (r *Runtime) finish(cpu int) error {
-	c := &r.cpus[cpu]
-	if c.panicked {
-		c.panicked = false
-		return r.executePresent(cpu, c.current.site, false)
-	}
-	executes := c.current.status == HitSS || c.current.status == Reenter
-	if executes && r.opt.Stepping == StepTrap && !c.stepping && c.current.site.step.holds(r.m.CPU(cpu).Reg(r.file.PC)) {
-		c.stepping = true
-		return r.m.CPU(cpu).SingleStep(true)
-	}
-	return nil
-}
-
 // closing takes note that the machine is about to be closed: its probes are gone,
 // and what has been counted in its memory is kept.
 func (r *Runtime) closing() {
 	for _, p := range r.probes() {
-		p.hits, p.counter = p.hitCount(), 0
+		p.hits, p.counter = r.counters.of(&r.target, p), 0
 		p.gone, p.enabled = true, false
 	}
 	for _, s := range r.byAddress() {

@@ -85,17 +85,6 @@ type somewhere string
 
 func (s somewhere) place() string { return string(s) }
 
-// place names where a probe is, as it was given.
-func (p Probe) place() string {
-	switch {
-	case p.Symbol != "" && p.Offset != 0:
-		return fmt.Sprintf("%s+%#x", p.Symbol, p.Offset)
-	case p.Symbol != "":
-		return p.Symbol
-	}
-	return fmt.Sprintf("%#x", p.Addr+p.Offset)
-}
-
 // FaultError says that a program, or a handler, accessed memory that is not
 // there or not for that, and that nothing handled it. The CPU's registers are
 // those before the instruction, and it can go on; see Run.
@@ -136,4 +125,12 @@ func (e *StopError) Error() string {
 		return fmt.Sprintf("runtime: CPU %d: %v at %#x: %s", e.CPU, e.Event.Kind, e.Event.Addr, e.Event.Reason)
 	}
 	return fmt.Sprintf("runtime: CPU %d: %v at %#x", e.CPU, e.Event.Kind, e.Event.Addr)
+}
+
+// Fault is an access to memory that is not there, or must not be accessed so.
+type Fault struct {
+	Addr      uint64 // of the instruction, in its original place; for an access of a handler that of its probe
+	Page      uint64 // the page that was accessed
+	Access    machine.Access
+	InHandler bool // a handler's access, or that of a function it calls
 }

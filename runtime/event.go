@@ -12,9 +12,18 @@ type copyPlace struct {
 	start uint64 // of its copy; of the original where it was interpreted
 }
 
+// original returns the address in the program that stands for pc when the CPU has an
+// event there: that of the instruction, or after it.
+func (p *copyPlace) original(pc uint64, kind machine.EventKind) uint64 {
+	if pc >= p.start+uint64(p.inst.Len) && (calls(&p.inst) || kind == machine.EventStep) {
+		return p.inst.Next()
+	}
+	return p.inst.Addr
+}
+
 // placeOf returns the place of a program counter; ok is false where it is in no copy
 // and not among the moved instructions of a detour buffer.
-func (r *Runtime) placeOf(pc uint64) (p copyPlace, ok bool) {
+func (r *hits) placeOf(pc uint64) (p copyPlace, ok bool) {
 	s := r.slots.owner(pc)
 	switch {
 	case s == nil:
@@ -38,32 +47,10 @@ func (r *Runtime) placeOf(pc uint64) (p copyPlace, ok bool) {
 	return p, r.isa.Decode(&p.inst, s.original[at-s.addr:], at) == nil
 }
 
-// calls reports whether an instruction raises an event on purpose, after itself.
-func calls(inst *decode.Inst) bool {
-	return inst.Flow == decode.FlowSyscall || inst.Flow == decode.FlowTrap || inst.Flow == decode.FlowHalt
-}
-
-// original returns the address in the program that stands for pc when the CPU has an
-// event there: that of the instruction, or after it.
-func (p *copyPlace) original(pc uint64, kind machine.EventKind) uint64 {
-	if pc >= p.start+uint64(p.inst.Len) && (calls(&p.inst) || kind == machine.EventStep) {
-		return p.inst.Next()
-	}
-	return p.inst.Addr
-}
-
-// waiting is what is left of a hit whose instruction has had an event that the host
-// was told of.
-type waiting struct {
-	site   *site // nil: nothing
-	behind bool  // only handlers after the instruction
-	stack  uint64
-}
-
 // surface has a CPU show an event as it would without probes: at an original
 // address, with the registers of the program, and with no jump in the way when the
 // CPU goes on there. What is left of its hit waits until it does.
-func (r *Runtime) surface(cpu int, ev machine.Event) machine.Event {
+func (r *hits) surface(cpu int, ev machine.Event) machine.Event {
 	regs := r.m.CPU(cpu)
 	p, ok := r.placeOf(regs.Reg(r.file.PC))
 	if !ok {
@@ -72,7 +59,7 @@ func (r *Runtime) surface(cpu int, ev machine.Event) machine.Event {
 	return r.surfaceAt(cpu, ev, &p)
 }
 
-func (r *Runtime) surfaceAt(cpu int, ev machine.Event, p *copyPlace) machine.Event {
+func (r *hits) surfaceAt(cpu int, ev machine.Event, p *copyPlace) machine.Event {
 	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
 	pc := regs.Reg(r.file.PC)
 	at := p.original(pc, ev.Kind)
@@ -102,21 +89,11 @@ func (r *Runtime) surfaceAt(cpu int, ev machine.Event, p *copyPlace) machine.Eve
 	return ev
 }
 
-// uncover has the original text stand at addr, where a jump covers it.
-func (r *Runtime) uncover(addr uint64) {
-	for _, s := range r.covering(addr) {
-		if s.jump.stage != jumpNone {
-			r.toBreakpoint(s)
-			r.optimizer.considerOne(r, s)
-		}
-	}
-}
-
 // resume goes on with what an event has left of a CPU's hit. The handlers before
 // the instruction have run; the instruction is executed without them if the CPU is
 // still there. Those after it run when the host, which answers the event, has left
 // the CPU there.
-func (r *Runtime) resume(cpu int) error {
+func (r *hits) resume(cpu int) error {
 	if err := r.takeUp(cpu); err != nil {
 		return err
 	}
@@ -147,11 +124,27 @@ func (r *Runtime) resume(cpu int) error {
 }
 
 // resumeAll is resume of every CPU.
-func (r *Runtime) resumeAll() error {
+func (r *hits) resumeAll() error {
 	for cpu := range r.cpus {
 		if err := r.resume(cpu); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// finish goes on with what a handler that panicked has left: the instruction of its hit,
+// and the exception after it.
+func (r *hits) finish(cpu int) error {
+	c := &r.cpus[cpu]
+	if c.panicked {
+		c.panicked = false
+		return r.executePresent(cpu, c.current.site, false)
+	}
+	executes := c.current.status == HitSS || c.current.status == Reenter
+	if executes && r.opt.Stepping == StepTrap && !c.stepping && c.current.site.step.holds(r.m.CPU(cpu).Reg(r.file.PC)) {
+		c.stepping = true
+		return r.m.CPU(cpu).SingleStep(true)
 	}
 	return nil
 }

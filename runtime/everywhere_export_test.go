@@ -1,4 +1,4 @@
 package runtime
 
 // Pass has the optimizer make one pass: one step of every plan.
-func (r *Runtime) Pass() error { return r.optimizer.pass(r) }
+func (r *Runtime) Pass() error { return r.pass() }

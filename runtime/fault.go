@@ -13,7 +13,7 @@ import (
 // to that of the handler's probe. Then it continues where the exception table says,
 // then ends the run: with the registers as they were in front of the
 // instruction.
-func (r *Runtime) fault(cpu int, ev machine.Event) error {
+func (r *hits) fault(cpu int, ev machine.Event) error {
 	if err := r.stopStepping(cpu); err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (r *Runtime) fault(cpu int, ev machine.Event) error {
 // no stack for it. The program does not need one there, so that it must not know. The
 // handlers run with the registers in the CPU, unless they have, and the moved
 // instructions are next.
-func (r *Runtime) ownFault(cpu int, s *site, b *buffer, ev machine.Event) error {
+func (r *hits) ownFault(cpu int, s *site, b *buffer, ev machine.Event) error {
 	regs := r.m.CPU(cpu)
 	if err := r.unwind(cpu, b.entry, regs.Reg(r.file.PC)); err != nil {
 		f := Fault{Addr: s.addr, Page: ev.Page, Access: ev.Access}
@@ -61,7 +61,7 @@ func (r *Runtime) ownFault(cpu int, s *site, b *buffer, ev machine.Event) error 
 // stack: the program has no part in it, and the memory may be there though the program
 // must not use it. done is false where the CPU has still a fault: as before, or at the
 // return from the gate.
-func (r *Runtime) stubFault(cpu int) (done bool, err error) {
+func (r *hits) stubFault(cpu int) (done bool, err error) {
 	pc := r.m.CPU(cpu).Reg(r.file.PC)
 	if r.stubs.page != 0 && pc-r.stubs.page < 2*gates*gateRoom {
 		r.returnOwn(cpu)
@@ -80,7 +80,7 @@ func (r *Runtime) stubFault(cpu int) (done bool, err error) {
 // entryFault handles a fault of the call that stands in the place of a patchable
 // entry, and of what its stub saves: there is no stack, which the entry does not need.
 // The handlers run with the registers in the CPU.
-func (r *Runtime) entryFault(cpu int, ev machine.Event) (done bool, err error) {
+func (r *hits) entryFault(cpu int, ev machine.Event) (done bool, err error) {
 	regs := r.m.CPU(cpu)
 	pc := regs.Reg(r.file.PC)
 	if ev.Access != machine.AccessWrite {
@@ -102,7 +102,7 @@ func (r *Runtime) entryFault(cpu int, ev machine.Event) (done bool, err error) {
 // leaveEntry has a CPU that is in what the stub of patchable entries saves be where it
 // was called, and returns the address after that; 0 where it is in no stub, or has got
 // further.
-func (r *Runtime) leaveEntry(cpu int, pc uint64) (next uint64, err error) {
+func (r *hits) leaveEntry(cpu int, pc uint64) (next uint64, err error) {
 	i := slices.IndexFunc(r.images, func(im *Image) bool { return im.entries.stub.holds(pc) })
 	if i < 0 {
 		return 0, nil
@@ -124,7 +124,7 @@ func (r *Runtime) leaveEntry(cpu int, pc uint64) (next uint64, err error) {
 
 // pushOwn makes the room on the stack that the start of the trampoline makes. It
 // reports whether there is memory.
-func (r *Runtime) pushOwn(cpu int) bool {
+func (r *hits) pushOwn(cpu int) bool {
 	regs := r.m.CPU(cpu)
 	sp := regs.Reg(r.file.SP)
 	if r.isa.Unwind(r.isa.TrampolinePrefix(), regs, r.m) != nil {
@@ -142,7 +142,7 @@ func (r *Runtime) pushOwn(cpu int) bool {
 
 // returnOwn does a return instruction of the runtime's own, and reports whether it
 // could.
-func (r *Runtime) returnOwn(cpu int) bool {
+func (r *hits) returnOwn(cpu int) bool {
 	var inst decode.Inst
 	regs := r.m.CPU(cpu)
 	if r.isa.Decode(&inst, r.isa.ReturnInst(), regs.Reg(r.file.PC)) != nil {
@@ -154,7 +154,7 @@ func (r *Runtime) returnOwn(cpu int) bool {
 
 // unwind has a CPU that has executed code of the runtime's own, up to an address, have
 // the registers that it began with.
-func (r *Runtime) unwind(cpu int, start, end uint64) error {
+func (r *hits) unwind(cpu int, start, end uint64) error {
 	code := r.buffer(int(end - start))
 	if err := r.m.Read(code, start); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (r *Runtime) unwind(cpu int, start, end uint64) error {
 // rewind brings a CPU that is in the middle of the copy of an instruction back to its start, with
 // the registers that it had there: those that are left, where the stack on which the
 // copy has saved others has gone.
-func (r *Runtime) rewind(cpu int, p *copyPlace) {
+func (r *hits) rewind(cpu int, p *copyPlace) {
 	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
 	s, pc := p.site, regs.Reg(r.file.PC)
 	if s.several && c.current.site == s && s.step.holds(pc) {
@@ -180,7 +180,7 @@ func (r *Runtime) rewind(cpu int, p *copyPlace) {
 // it transfers control: its copy may have others, which make other accesses, in
 // another order. ev becomes the fault that the instruction itself has; done says that
 // it has none.
-func (r *Runtime) again(cpu int, p *copyPlace, ev *machine.Event) (done bool, err error) {
+func (r *hits) again(cpu int, p *copyPlace, ev *machine.Event) (done bool, err error) {
 	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
 	if !p.inst.IsBranch() {
 		return false, nil
@@ -209,7 +209,7 @@ func (r *Runtime) again(cpu int, p *copyPlace, ev *machine.Event) (done bool, er
 
 // faultAt handles the fault of an instruction whose copy the CPU is at the start of,
 // or which was interpreted; of the original where p is nil.
-func (r *Runtime) faultAt(cpu int, ev machine.Event, p *copyPlace) error {
+func (r *hits) faultAt(cpu int, ev machine.Event, p *copyPlace) error {
 	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
 	f := Fault{Addr: regs.Reg(r.file.PC), Page: ev.Page, Access: ev.Access, InHandler: c.running != nil}
 	var s *site
@@ -236,34 +236,18 @@ func (r *Runtime) faultAt(cpu int, ev machine.Event, p *copyPlace) error {
 }
 
 // handleFault asks the fault handlers of a site.
-func (r *Runtime) handleFault(cpu int, s *site, f *Fault) bool {
+func (r *hits) handleFault(cpu int, s *site, f *Fault) bool {
 	return slices.ContainsFunc(s.probes, func(p *probe) bool { return p.enabled && r.ask(cpu, p, f) })
 }
 
 // ask calls the fault handler of a probe, where it has one.
-func (r *Runtime) ask(cpu int, p *probe, f *Fault) bool {
-	c := Context{Link: p.link, probe: p, CPU: cpu, r: r, Regs: Regs{r: r, number: cpu, cpu: r.m.CPU(cpu), ip: f.Addr, fixed: true}}
+func (r *hits) ask(cpu int, p *probe, f *Fault) bool {
+	c := Context{Link: p.link, probe: p, CPU: cpu, host: r.host, memory: program{r.m}, Regs: Regs{target: &r.target, returns: &r.tasks, number: cpu, cpu: r.m.CPU(cpu), ip: f.Addr, fixed: true}}
 	return c.handle(f)
 }
 
-// handle calls the probe's fault handler, where it has one. Faults that it causes
-// itself are no handler's.
-func (c *Context) handle(f *Fault) bool {
-	if c.probe.FaultHandler == nil || c.asked {
-		return false
-	}
-	c.asked = true
-	defer func() { c.asked = false }()
-	control := &c.r.cpus[c.CPU]
-	running, asking := control.running, control.asking
-	control.running, control.asking = nil, true
-	handled := c.probe.FaultHandler(c, f)
-	control.running, control.asking = running, asking
-	return handled
-}
-
 // retry executes the instruction of a fault that has been handled once more.
-func (r *Runtime) retry(cpu int, s *site) error {
+func (r *hits) retry(cpu int, s *site) error {
 	if s == nil {
 		return nil
 	}
@@ -278,27 +262,13 @@ func (r *Runtime) retry(cpu int, s *site) error {
 	return nil
 }
 
-// fixup returns where a fault of the instruction at addr continues.
-func (r *Runtime) fixup(addr uint64) (uint64, bool) {
-	if im := r.imageAt(addr); im != nil {
-		to, ok := im.fixups[addr]
-		return to, ok
-	}
-	return 0, false
-}
-
-// originalOf returns the address of the instruction that the code at pc, in a
-// copy or detour buffer of s, stands for.
-func (r *Runtime) originalOf(s *site, pc uint64) uint64 {
-	b := s.jump.at(pc)
-	if b == nil || pc < b.moved {
-		return s.addr
-	}
-	addr := s.addr
-	for _, step := range b.steps {
-		if pc >= b.moved+uint64(step.moved) {
-			addr = s.addr + uint64(step.original)
-		}
-	}
-	return addr
+// askHandler calls the fault handler of a context's probe: what it causes itself is no
+// handler's fault.
+func (r *hits) askHandler(c *Context, f *Fault) bool {
+	control := &r.cpus[c.CPU]
+	running, asking := control.running, control.asking
+	control.running, control.asking = nil, true
+	handled := c.probe.FaultHandler(c, f)
+	control.running, control.asking = running, asking
+	return handled
 }

@@ -7,107 +7,25 @@ import (
 	"xol/patch"
 )
 
-// Status is what a CPU does with a probe, as the control block of kprobes has
-// it.
-type Status uint8
-
-const (
-	// Idle: no probe is being handled.
-	Idle Status = iota
-	// HitActive: the handlers in front of the instruction run.
-	HitActive
-	// HitSS: the instruction is executed out of line.
-	HitSS
-	// Reenter: an instruction that was hit inside a hit is executed out of
-	// line, without handlers.
-	Reenter
-	// HitSSDone: the handlers behind the instruction run.
-	HitSSDone
-)
-
-var statusNames = [...]string{"idle", "active", "ss", "reenter", "ssdone"}
-
-// String returns the status in a word.
-func (s Status) String() string {
-	if int(s) < len(statusNames) {
-		return statusNames[s]
-	}
-	return "invalid"
-}
-
-// Way is how the instruction of a hit is executed.
-type Way uint8
-
-const (
-	WayNone     Way = iota
-	WayStep         // in the slot, up to an exception behind it
-	WayBoost        // in the slot, which jumps back
-	WayEmulate      // interpreted
-	WayDetour       // among the moved instructions of a detour buffer
-	WayRedirect     // not at all: a handler changed the instruction pointer
-)
-
-var wayNames = [...]string{"", "step", "boost", "emulate", "detour", "redirect"}
-
-// String returns the way in a word; empty for none.
-func (w Way) String() string {
-	if int(w) < len(wayNames) {
-		return wayNames[w]
-	}
-	return "invalid"
-}
-
-// Transition is a change of a CPU's state.
-type Transition struct {
-	CPU    int
-	Addr   uint64 // of the probe
-	Status Status
-	Way    Way  // where the execution of the instruction begins
-	Missed bool // the hit was inside another one, and no handler runs
-	Jump   bool // the hit came through a jump, not a breakpoint
-}
-
-// control is the control block of a CPU.
-type control struct {
-	task     *task
-	activity          // of the task
-	switched bool     // the CPU has not run since it was given the task
-	running  *probe   // whose handler runs
-	rest     []*probe // of the hit, that come after the running one
-	asking   bool     // a fault handler runs
-	left     []uint64 // program counters of what nested calls have interrupted
-	context  Context  // of the handlers that run: there are none inside them
-}
-
-// hit is a hit that is being handled.
-type hit struct {
-	status Status
-	site   *site
-}
-
-// inFront returns where the registers in front of the instruction of a hit are
-// kept, for a copy that changes some before it can fault.
-func (c *activity) inFront() *machine.State {
-	if c.current.status == Reenter {
-		return &c.front[1]
-	}
-	return &c.front[0]
-}
-
-func (r *Runtime) observe(t Transition) {
-	if r.opt.Observe != nil {
-		r.opt.Observe(t)
-	}
+// hits handles what happens at probes: hits, the instructions that they execute, their
+// events and faults.
+type hits struct {
+	watchpoints
+	host     host
+	handling int    // the CPU whose event is being handled, or noCPU
+	failed   error  // what it cannot recover from: it runs no more
+	failing  int    // the CPU that did it: until its call is given up
+	starts   uint64 // that there have been
 }
 
 // enter makes h the hit that the CPU handles.
-func (r *Runtime) enter(cpu int, status Status, s *site) {
+func (r *hits) enter(cpu int, status Status, s *site) {
 	r.cpus[cpu].current = hit{status, s}
 	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: status})
 }
 
 // leave ends the hit that the CPU handles: what was going on before goes on.
-func (r *Runtime) leave(cpu int) {
+func (r *hits) leave(cpu int) {
 	c := &r.cpus[cpu]
 	s := c.current.site
 	if c.current.status == Reenter {
@@ -121,7 +39,7 @@ func (r *Runtime) leave(cpu int) {
 }
 
 // breakpoint handles the breakpoint of a site.
-func (r *Runtime) breakpoint(cpu int, s *site) error {
+func (r *hits) breakpoint(cpu int, s *site) error {
 	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
 	regs.SetReg(r.file.PC, s.addr)
 	if page, denied := r.unfetchable(s); denied {
@@ -148,15 +66,15 @@ func (r *Runtime) breakpoint(cpu int, s *site) error {
 
 // context returns what the handlers of a hit are called with. The registers are
 // in the CPU where frame is 0.
-func (r *Runtime) context(cpu int, frame, ip uint64) *Context {
+func (r *hits) context(cpu int, frame, ip uint64) *Context {
 	c := &r.cpus[cpu].context
-	*c = Context{CPU: cpu, r: r, Regs: Regs{r: r, number: cpu, cpu: r.m.CPU(cpu), frame: frame, ip: ip}}
+	*c = Context{CPU: cpu, host: r.host, memory: program{r.m}, Regs: Regs{target: &r.target, returns: &r.tasks, number: cpu, cpu: r.m.CPU(cpu), frame: frame, ip: ip}}
 	return c
 }
 
 // reenter handles a hit inside a hit: the instruction is executed, and nothing
 // else happens.
-func (r *Runtime) reenter(cpu int, s *site) error {
+func (r *hits) reenter(cpu int, s *site) error {
 	c := &r.cpus[cpu]
 	if c.current.status == Reenter {
 		r.fail(cpu, &ReenterError{CPU: cpu, Addr: s.addr})
@@ -166,19 +84,19 @@ func (r *Runtime) reenter(cpu int, s *site) error {
 	return r.executeHit(cpu, s, true)
 }
 
-func (r *Runtime) miss(cpu int, s *site, jump bool) {
+func (r *hits) miss(cpu int, s *site, jump bool) {
 	r.missProbes(s, s.probes)
 	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: r.cpus[cpu].current.status, Missed: true, Jump: jump})
 }
 
 // missProbes counts a hit that handlers of a site's probes do not see. A counter
 // without handlers has no need to: as a jump, it counts such hits in the guest.
-func (r *Runtime) missProbes(s *site, probes []*probe) {
+func (r *hits) missProbes(s *site, probes []*probe) {
 	for _, p := range probes {
 		switch {
 		case !p.enabled || !p.at(s):
 		case p.onlyCounts():
-			r.counters.add(r, p)
+			r.counters.add(&r.target, p)
 		default:
 			p.missed++
 		}
@@ -187,7 +105,7 @@ func (r *Runtime) missProbes(s *site, probes []*probe) {
 
 // runPre runs the handlers in front of the instruction, in the order of
 // registration, until one of them redirects.
-func (r *Runtime) runPre(c *Context, s *site) (redirected bool) {
+func (r *hits) runPre(c *Context, s *site) (redirected bool) {
 	control := &r.cpus[c.CPU]
 	probes := s.probes
 	for i, p := range probes {
@@ -195,7 +113,7 @@ func (r *Runtime) runPre(c *Context, s *site) (redirected bool) {
 			continue
 		}
 		if p.Counter {
-			r.counters.add(r, p)
+			r.counters.add(&r.target, p)
 		} else {
 			p.hits++
 		}
@@ -212,13 +130,9 @@ func (r *Runtime) runPre(c *Context, s *site) (redirected bool) {
 	return false
 }
 
-// inDetour reports whether the hit came through a jump. Probes that allow none were
-// not there then.
-func (c *Context) inDetour(s *site) bool { return c.jumped && !s.entry }
-
 // executeHit has the instruction of a hit executed, as the site is prepared for
 // it.
-func (r *Runtime) executeHit(cpu int, s *site, again bool) error {
+func (r *hits) executeHit(cpu int, s *site, again bool) error {
 	regs := r.m.CPU(cpu)
 	if w, pc := r.wayBack(s); w != WayNone {
 		r.observe(Transition{CPU: cpu, Addr: s.addr, Status: r.cpus[cpu].current.status, Way: w})
@@ -239,7 +153,7 @@ func (r *Runtime) executeHit(cpu int, s *site, again bool) error {
 }
 
 // executeCopy has the copy that an exception follows executed.
-func (r *Runtime) executeCopy(cpu int, s *site) error {
+func (r *hits) executeCopy(cpu int, s *site) error {
 	regs := r.m.CPU(cpu)
 	if s.several {
 		regs.SaveCore(*r.cpus[cpu].inFront())
@@ -258,7 +172,7 @@ func (r *Runtime) executeCopy(cpu int, s *site) error {
 
 // wayBack returns how and where a hit is executed by code that ends in a jump
 // back; WayNone where there is none.
-func (r *Runtime) wayBack(s *site) (w Way, pc uint64) {
+func (r *hits) wayBack(s *site) (w Way, pc uint64) {
 	switch {
 	case r.mustInterpret(s):
 	case s.jump.hits == patch.HitDetour && s.jump.detour.size != 0:
@@ -270,7 +184,7 @@ func (r *Runtime) wayBack(s *site) (w Way, pc uint64) {
 }
 
 // interpret does what the instruction does.
-func (r *Runtime) interpret(cpu int, s *site) error {
+func (r *hits) interpret(cpu int, s *site) error {
 	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: r.cpus[cpu].current.status, Way: WayEmulate})
 	done, err := r.interpretWatched(cpu, &s.inst)
 	if err == nil && !done {
@@ -289,11 +203,11 @@ func (r *Runtime) interpret(cpu int, s *site) error {
 
 // mustInterpret reports whether the accesses of a site's copy are not those of its
 // instruction, and watched.
-func (r *Runtime) mustInterpret(s *site) bool { return r.watches.active > 0 && s.calls }
+func (r *hits) mustInterpret(s *site) bool { return r.watches.active > 0 && s.calls }
 
 // complete goes on behind the instruction of a hit: its copy has been executed,
 // or it was interpreted.
-func (r *Runtime) complete(cpu int) error {
+func (r *hits) complete(cpu int) error {
 	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
 	s := c.current.site
 	if s.step.size != 0 && regs.Reg(r.file.PC) == s.step.stop() {
@@ -313,16 +227,16 @@ func (r *Runtime) complete(cpu int) error {
 	return nil
 }
 
-func (r *Runtime) runPost(cpu int, s *site) {
+func (r *hits) runPost(cpu int, s *site) {
 	regs := r.m.CPU(cpu)
-	c := Context{CPU: cpu, r: r, Regs: Regs{r: r, number: cpu, cpu: regs, ip: regs.Reg(r.file.PC)}}
+	c := Context{CPU: cpu, host: r.host, memory: program{r.m}, Regs: Regs{target: &r.target, returns: &r.tasks, number: cpu, cpu: regs, ip: regs.Reg(r.file.PC)}}
 	r.runPostHandlers(&c, s)
 	if c.Regs.moved {
 		regs.SetReg(r.file.PC, c.Regs.ip)
 	}
 }
 
-func (r *Runtime) runPostHandlers(c *Context, s *site) {
+func (r *hits) runPostHandlers(c *Context, s *site) {
 	running := &r.cpus[c.CPU].running
 	for _, p := range s.probes {
 		if p.enabled && p.PostHandler != nil && p.at(s) {
@@ -334,7 +248,7 @@ func (r *Runtime) runPostHandlers(c *Context, s *site) {
 }
 
 // stepped handles the exception behind a single-stepped instruction of a copy.
-func (r *Runtime) stepped(cpu int) error {
+func (r *hits) stepped(cpu int) error {
 	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
 	s := c.current.site
 	if pc := regs.Reg(r.file.PC); s.step.holds(pc) && pc != s.step.stop() {
@@ -349,16 +263,8 @@ func (r *Runtime) stepped(cpu int) error {
 	return r.complete(cpu)
 }
 
-func (r *Runtime) stopStepping(cpu int) error {
-	if !r.cpus[cpu].stepping {
-		return nil
-	}
-	r.cpus[cpu].stepping = false
-	return r.m.CPU(cpu).SingleStep(false)
-}
-
 // jumped handles the call that a detour buffer makes.
-func (r *Runtime) jumped(cpu int) error {
+func (r *hits) jumped(cpu int) error {
 	regs := r.m.CPU(cpu)
 	s := r.sites[regs.Reg(r.convention.Args[0])]
 	frame := regs.Reg(r.convention.Args[1])
@@ -367,7 +273,7 @@ func (r *Runtime) jumped(cpu int) error {
 
 // jumpHit runs the handlers of a hit that came through a jump. The registers are in
 // the CPU where frame is 0.
-func (r *Runtime) jumpHit(cpu int, s *site, frame uint64) error {
+func (r *hits) jumpHit(cpu int, s *site, frame uint64) error {
 	if s == nil || !s.armed {
 		return nil // closed or disarmed while this CPU was in the buffer
 	}
@@ -383,3 +289,60 @@ func (r *Runtime) jumpHit(cpu int, s *site, frame uint64) error {
 	r.leave(cpu)
 	return r.failed
 }
+
+// unfetchable returns the page of the end of a site's instruction where the program
+// may not execute that, so that the instruction faults instead of being hit.
+func (r *hits) unfetchable(s *site) (page uint64, denied bool) {
+	if !s.crosses(int(s.inst.Len)) {
+		return 0, false
+	}
+	page = (s.inst.Next() - 1) &^ (pageSize - 1)
+	return page, r.m.Perm(page)&machine.PermExec == 0
+}
+
+// fail has nothing run any more because of what a CPU does, until that is given up.
+func (r *hits) fail(cpu int, err error) { r.failed, r.failing = err, cpu }
+
+// hostCalled handles the calls that detour buffers and the stubs of patchable
+// entries make.
+func (r *hits) hostCalled(cpu int, addr uint64) (err error) {
+	outer := r.handling
+	r.handling = cpu
+	if addr == r.stubs.entryCall() {
+		err = r.entered(cpu)
+	} else {
+		err = r.jumped(cpu)
+	}
+	r.handling = outer
+	return err
+}
+
+// quick handles breakpoints that no other event follows: those of sites whose copy
+// leads back by itself.
+func (r *hits) quick(cpu int, addr uint64) (handled bool, err error) {
+	s := r.sites[addr]
+	if s == nil || !s.armed {
+		return false, nil
+	}
+	if w, _ := r.wayBack(s); w == WayNone {
+		return false, nil
+	}
+	if _, denied := r.unfetchable(s); denied {
+		return false, nil
+	}
+	outer := r.handling
+	r.handling = cpu
+	err = r.breakpoint(cpu, s)
+	r.handling = outer
+	return true, err
+}
+
+// usable returns machine.ErrClosed where the machine has been closed.
+func (r *hits) usable() error {
+	if r.closed {
+		return machine.ErrClosed
+	}
+	return nil
+}
+
+func (r *hits) taskOf(cpu int) uint64 { return r.cpus[cpu].task.number }

@@ -153,7 +153,7 @@ func TestBreakpointGoesMeanwhile(t *testing.T) {
 			same(t, name+": the result", r.Result(0), 15)
 			same(t, name+": breakpoints", times, 1)
 			same(t, name+": hits", probe.Hits(), 0)
-			if name != "unregistered" {
+			if name != "closed" {
 				same(t, name+": Unregister", probe.Close(), nil)
 			}
 		}

@@ -25,9 +25,6 @@ type Jprobe struct {
 	Disabled bool
 }
 
-// jprobe is a Jprobe that is attached: the probe at the function's entry.
-type jprobe struct{ *probe }
-
 // argumentArea is how many bytes of the stack from its pointer on are restored
 // behind the mirror function: the return address and the arguments.
 const argumentArea = 512
@@ -36,8 +33,14 @@ var ruleJprobe = classify.Rule{ID: "runtime/jprobe", Errno: classify.EEXIST,
 	Reason: "a function can have one jprobe only",
 	Remedy: "close the other one, or attach a Probe, of which there may be any number"}
 
-func (p Jprobe) attach(r *Runtime, l *Link) (attached, error) {
-	entry := &probe{Probe: Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr, Disabled: p.Disabled, Redirects: true}, link: l, mirror: true}
+func (p Jprobe) entryProbe() Probe {
+	return Probe{Symbol: p.Symbol, Offset: p.Offset, Addr: p.Addr, Disabled: p.Disabled, Redirects: true}
+}
+
+func (p Jprobe) place() string { return p.entryProbe().place() }
+
+func (r *Runtime) attachJprobe(p Jprobe) (*Link, error) {
+	entry := &probe{Probe: p.entryProbe(), link: new(Link), mirror: true}
 	if r.closed {
 		return nil, refuse(entry, 0, &ruleClosed, machine.ErrClosed)
 	}
@@ -63,7 +66,11 @@ func (p Jprobe) attach(r *Runtime, l *Link) (attached, error) {
 		}
 		return false
 	}
-	return jprobe{entry}, r.register(entry)
+	if err := r.register(entry); err != nil {
+		return nil, err
+	}
+	entry.link.attached = kprobe{&r.registry, entry}
+	return entry.link, nil
 }
 
 // JprobeReturn returns the address that a mirror function ends at; 0 where no
@@ -106,17 +113,4 @@ func (r *Runtime) enterMirror(c machine.CPU, f machine.Function) {
 		c.SetReg(conv.Env, f.Env)
 	}
 	c.SetReg(r.file.PC, f.Entry)
-}
-
-// readable reads as much of dst as there is memory for from addr on, and returns
-// how much that is.
-func (r *Runtime) readable(dst []byte, addr uint64) int {
-	n := min(uint64(len(dst)), pageSize-addr%pageSize)
-	if r.m.Read(dst[:n], addr) != nil {
-		return 0
-	}
-	if n < uint64(len(dst)) && r.m.Read(dst[n:], addr+n) == nil {
-		return len(dst)
-	}
-	return int(n)
 }

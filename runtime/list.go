@@ -30,21 +30,6 @@ func (r *Runtime) probes() []*probe {
 	return probes
 }
 
-// byAddress returns the sites that are not the runtime's own, sorted: what
-// happens to all of them happens in the same order in every run.
-func (r *Runtime) byAddress() []*site {
-	sites := make([]*site, 0, len(r.sites))
-	for _, s := range r.sites {
-		if !s.internal {
-			sites = append(sites, s)
-		}
-	}
-	slices.SortFunc(sites, compareSites)
-	return sites
-}
-
-func compareSites(a, b *site) int { return cmp.Compare(a.addr, b.addr) }
-
 // List writes the attached probes as /sys/kernel/debug/kprobes/list does, a
 // line each.
 func (r *Runtime) List(w io.Writer) error {
@@ -125,7 +110,7 @@ type Stats struct {
 
 // Stats counts.
 func (r *Runtime) Stats() Stats {
-	st := Stats{Pending: len(r.optimizer.queue) + len(r.optimizer.active) + len(r.optimizer.garbage)}
+	st := Stats{Pending: len(r.queue) + len(r.planned) + len(r.garbage)}
 	for _, s := range r.sites {
 		st.Guest += int(s.step.size + s.boosted.size + s.jump.detour.size)
 		if s.internal {

@@ -1,14 +1,7 @@
 package runtime
 
 import (
-	"errors"
-
 	"xol/machine"
-)
-
-const (
-	pageSize = 4096
-	wordSize = 8
 )
 
 // program is memory as the program may use it.
@@ -63,22 +56,7 @@ func (p program) WriteWord(addr, value uint64) error {
 	return p.m.WriteWord(addr, value)
 }
 
-var errReserved = errors.New("runtime: the addresses are reserved")
-
-// mapOwn maps memory of the runtime's own, where the program will not have any.
-func (r *Runtime) mapOwn(addr, size uint64, perm machine.Perm) error {
-	overlaps := func(lo, hi uint64) bool { return lo < addr+size && addr < hi }
-	for _, reserved := range r.opt.Reserved {
-		if overlaps(reserved.Lo, reserved.Hi) {
-			return errReserved
-		}
-	}
-	for _, im := range r.images {
-		for i := range im.memory {
-			if m := &im.memory[i]; overlaps(m.Addr&^(pageSize-1), m.End()) {
-				return errReserved
-			}
-		}
-	}
-	return r.m.Map(addr, size, perm)
-}
+const (
+	pageSize = 4096
+	wordSize = 8
+)

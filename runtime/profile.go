@@ -17,8 +17,16 @@ import (
 // the other way round.
 var errProfile = errors.New("runtime: a profile of uprobes goes with Options.Uprobes, and one of kprobes without")
 
+// kernelAnswer is what a kernel's rules say of a probe at an address.
+type kernelAnswer struct {
+	rule  *classify.Rule // that refuses it; nil where none does
+	addr  uint64         // where it goes: after a landing pad, for one
+	boost bool           // the kernel boosts the copy of the instruction there
+	jump  bool           // and makes the breakpoint a jump
+}
+
 // checkProfile makes sure that there are the rules that the options name.
-func (r *Runtime) checkProfile() error {
+func (r *texts) checkProfile() error {
 	name := r.opt.Profile
 	if name == "" {
 		return nil
@@ -32,7 +40,7 @@ func (r *Runtime) checkProfile() error {
 	return nil
 }
 
-func (r *Runtime) kernelOptions() classify.KernelOptions {
+func (r *texts) kernelOptions() classify.KernelOptions {
 	f := r.opt.KernelFacts
 	f.Arch = r.isa.Name()
 	if f.Version == 0 {
@@ -41,15 +49,8 @@ func (r *Runtime) kernelOptions() classify.KernelOptions {
 	return f.Options()
 }
 
-// kernelRules judge an image's text as a version of the kernel does. Its functions
-// are not those of the profile isa: they go on to the next symbol.
-type kernelRules struct {
-	analysis *analyze.Analysis
-	judged   *analyze.Result // the function that was asked about last
-}
-
 // loadRules finds the rules that decide where probes of an image may be.
-func (r *Runtime) loadRules(im *Image, img *image.Image) (err error) {
+func (r *texts) loadRules(im *Image, img *image.Image) (err error) {
 	switch name := r.opt.Profile; {
 	case r.opt.Uprobes && name == "":
 		im.rules, _ = r.isa.Profile(classify.Uprobe612, classify.KernelOptions{})
@@ -63,17 +64,9 @@ func (r *Runtime) loadRules(im *Image, img *image.Image) (err error) {
 	return err
 }
 
-// kernelAnswer is what a kernel's rules say of a probe at an address.
-type kernelAnswer struct {
-	rule  *classify.Rule // that refuses it; nil where none does
-	addr  uint64         // where it goes: after a landing pad, for one
-	boost bool           // the kernel boosts the copy of the instruction there
-	jump  bool           // and makes the breakpoint a jump
-}
-
 // askKernel returns what the kernel's rules say of addr, as it stands in memory; all is
 // allowed where there are none.
-func (r *Runtime) askKernel(im *Image, addr uint64) kernelAnswer {
+func (r *texts) askKernel(im *Image, addr uint64) kernelAnswer {
 	if im.kernel == nil {
 		return kernelAnswer{addr: addr, boost: true, jump: true}
 	}
@@ -100,7 +93,7 @@ func (r *Runtime) askKernel(im *Image, addr uint64) kernelAnswer {
 
 // judgeAsKernel returns the judged function of the kernel's that holds an address of the
 // file, as it stands in memory; nil where there is none.
-func (r *Runtime) judgeAsKernel(im *Image, at uint64) *analyze.Result {
+func (r *texts) judgeAsKernel(im *Image, at uint64) *analyze.Result {
 	k := im.kernel
 	if k.judged == nil || at-k.judged.Addr >= uint64(len(k.judged.Code)) {
 		f, found := k.analysis.FunctionAt(at)
@@ -120,16 +113,10 @@ func (r *Runtime) judgeAsKernel(im *Image, at uint64) *analyze.Result {
 	return k.judged
 }
 
-// judgement is what all rules together say of a site.
-type judgement struct {
-	region optcheck.Verdict
-	boost  bool // the copy may jump back
-}
-
 // judgeSite asks the rules about an instruction, those of the kernel too, whose answer
 // is known where it is about the same address. It returns the rule that refuses a probe
 // there, if one does, and the verdict that the image's own rules give.
-func (r *Runtime) judgeSite(im *Image, addr uint64, known *kernelAnswer) (j judgement, v classify.Verdict, refused *classify.Rule) {
+func (r *texts) judgeSite(im *Image, addr uint64, known *kernelAnswer) (j judgement, v classify.Verdict, refused *classify.Rule) {
 	res, ok := r.judge(im, addr)
 	if !ok {
 		return j, v, &ruleNotText
@@ -158,4 +145,13 @@ func (r *Runtime) judgeSite(im *Image, addr uint64, known *kernelAnswer) (j judg
 		j.region = optcheck.Verdict{}
 	}
 	return j, v, nil
+}
+
+// restrict makes a judgement what uprobes know: no boost, no jump but in the place of a
+// NOP.
+func (r *texts) restrict(j *judgement, inst *decode.Inst) {
+	j.boost = false
+	if !r.opt.OptimizeNops || !bytes.Equal(inst.Bytes(), r.isa.EntryNop()) {
+		j.region.Region = 0
+	}
 }

@@ -2,18 +2,18 @@ package runtime
 
 import (
 	"errors"
-	"math/bits"
 	"slices"
-
-	"xol/decode"
 	"xol/machine"
 	"xol/patch"
 	"xol/relocate"
 )
 
+// registry puts probes into the program and takes them out, and looks after those whose
+// text changes.
+type registry struct{ hits }
+
 // register puts a probe into the program.
-func (r *Runtime) register(p *probe) error {
-	p.home = r
+func (r *registry) register(p *probe) error {
 	if r.closed {
 		return refuse(p, 0, &ruleClosed, machine.ErrClosed)
 	}
@@ -22,7 +22,7 @@ func (r *Runtime) register(p *probe) error {
 		return err
 	}
 	if p.Counter {
-		if p.counter, err = r.counters.take(r); err != nil {
+		if p.counter, err = r.counters.take(&r.areas); err != nil {
 			return refuse(p, addr, &ruleNoRoom, err)
 		}
 	}
@@ -44,7 +44,7 @@ func (r *Runtime) register(p *probe) error {
 }
 
 // siteFor returns the site of a probe at addr, which it makes where there is none.
-func (r *Runtime) siteFor(p *probe, im *Image, addr uint64) (*site, error) {
+func (r *registry) siteFor(p *probe, im *Image, addr uint64) (*site, error) {
 	answer := r.askKernel(im, addr)
 	if answer.rule != nil {
 		return nil, refuse(p, addr, answer.rule, nil)
@@ -74,7 +74,7 @@ func (r *Runtime) siteFor(p *probe, im *Image, addr uint64) (*site, error) {
 }
 
 // unregister takes a probe out of the program.
-func (r *Runtime) unregister(p *probe) error {
+func (r *registry) unregister(p *probe) error {
 	if err := r.checkOwn(p); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (r *Runtime) unregister(p *probe) error {
 }
 
 // checkOwn returns why nothing can be done to a probe.
-func (r *Runtime) checkOwn(p *probe) error {
+func (r *registry) checkOwn(p *probe) error {
 	switch {
 	case p.site == nil && r.closed:
 		return refuse(p, 0, &ruleClosed, machine.ErrClosed)
@@ -115,7 +115,7 @@ func (r *Runtime) checkOwn(p *probe) error {
 	return nil
 }
 
-func (r *Runtime) setEnabled(p *probe, on bool) error {
+func (r *registry) setEnabled(p *probe, on bool) error {
 	if err := r.checkOwn(p); err != nil {
 		return err
 	}
@@ -132,22 +132,8 @@ func (r *Runtime) setEnabled(p *probe, on bool) error {
 	return r.settle(p.site)
 }
 
-// SetArmed is the global switch: off, no probe is hit, and each keeps its own
-// state.
-func (r *Runtime) SetArmed(on bool) error {
-	if r.closed {
-		return machine.ErrClosed
-	}
-	r.armed = on
-	var errs []error
-	for _, s := range r.byAddress() {
-		errs = append(errs, r.settle(s))
-	}
-	return errors.Join(errs...)
-}
-
 // resolve finds the address that a probe names.
-func (r *Runtime) resolve(p *probe) (uint64, *Image, error) {
+func (r *registry) resolve(p *probe) (uint64, *Image, error) {
 	if (p.Symbol == "") == (p.Addr == 0) {
 		return 0, nil, refuse(p, 0, &rulePlace, nil)
 	}
@@ -168,7 +154,7 @@ func (r *Runtime) resolve(p *probe) (uint64, *Image, error) {
 
 // resolveSymbol takes the first symbol of that name. On ppc64 a function's
 // first instruction is that of its local entry point, as kernels have it.
-func (r *Runtime) resolveSymbol(p *probe) (uint64, *Image, error) {
+func (r *registry) resolveSymbol(p *probe) (uint64, *Image, error) {
 	for _, im := range r.images {
 		places, err := im.analysis.Image.Resolve(p.Symbol)
 		if err != nil {
@@ -183,14 +169,9 @@ func (r *Runtime) resolveSymbol(p *probe) (uint64, *Image, error) {
 	return 0, nil, refuse(p, 0, &ruleSymbol, nil)
 }
 
-// owns reports whether addr is in memory of the runtime's own.
-func (r *Runtime) owns(addr uint64) bool {
-	return r.slots.holding(addr) != nil || r.stubs.holds(addr) || r.counters.holds(addr)
-}
-
 // newSite checks that addr may be probed and prepares the execution of its
 // instruction. The kernel's answer is nil where it has not been asked.
-func (r *Runtime) newSite(p *probe, im *Image, addr uint64, kernel *kernelAnswer) (*site, error) {
+func (r *registry) newSite(p *probe, im *Image, addr uint64, kernel *kernelAnswer) (*site, error) {
 	if im.unloaded || r.imageAt(addr) != im {
 		return nil, refuse(p, addr, &ruleNotText, nil)
 	}
@@ -226,59 +207,7 @@ func (r *Runtime) newSite(p *probe, im *Image, addr uint64, kernel *kernelAnswer
 	return s, nil
 }
 
-// prepareStep makes the copy that an exception follows. What transfers control
-// is interpreted where there is no exception behind every instruction.
-func (r *Runtime) prepareStep(s *site) (err error) {
-	if r.opt.Stepping == StepBreakpoint && s.inst.IsBranch() {
-		s.scratch = noScratch
-		if !r.interprets(&s.inst) {
-			return errNoExecution
-		}
-		return nil
-	}
-	if s.scratch != noScratch {
-		if err = r.copyThrough(s); err == nil {
-			return nil
-		}
-		s.scratch = noScratch
-	}
-	opt := relocate.Options{Form: relocate.Slot, Back: relocate.BackBreakpoint, Kernel: r.opt.Kernel}
-	memory := s.inst.PCRel.Kind == decode.PCRelMemory
-	dead := r.isa.DeadRegisters(&s.inst)
-	if memory && dead != 0 { // the runtime keeps it: there may be no stack to keep it on
-		s.scratch = bits.Len32(dead) - 1
-		opt.Scratch, opt.Registers = relocate.ScratchGiven, 1<<s.scratch
-	}
-	s.step, err = r.copyWith(s, opt)
-	if s.several = memory && s.step.end > uint32(s.inst.Len); !s.several {
-		s.scratch = noScratch
-	}
-	return err
-}
-
-// interprets reports whether the ISA knows what inst does. It is tried where
-// there is no memory, and registers that are nobody's.
-func (r *Runtime) interprets(inst *decode.Inst) bool {
-	regs := nobody{r.file, r.file.NewState()}
-	regs.SetReg(r.file.PC, inst.Addr)
-	done, err := r.isa.Interpret(inst, regs, nobody{})
-	return done || err != nil
-}
-
-// nobody has registers, but no memory.
-type nobody struct {
-	file  *machine.File
-	state machine.State
-}
-
-func (n nobody) Reg(i int) uint64              { return n.file.Word(n.state, i) }
-func (n nobody) SetReg(i int, v uint64)        { n.file.SetWord(n.state, i, v) }
-func (nobody) Read([]byte, uint64) error       { return errNoExecution }
-func (nobody) Write(uint64, []byte) error      { return errNoExecution }
-func (nobody) ReadWord(uint64) (uint64, error) { return 0, errNoExecution }
-func (nobody) WriteWord(uint64, uint64) error  { return errNoExecution }
-
-func (r *Runtime) refusePreparation(p *probe, s *site, err error) error {
+func (r *registry) refusePreparation(p *probe, s *site, err error) error {
 	var refused *relocate.RefusedError
 	switch {
 	case errors.As(err, &refused):
@@ -291,108 +220,11 @@ func (r *Runtime) refusePreparation(p *probe, s *site, err error) error {
 	return refuse(p, s.addr, &ruleNoRoom, err)
 }
 
-// decodeAt decodes the instruction at addr.
-func (r *Runtime) decodeAt(inst *decode.Inst, addr uint64) error {
-	var code [decode.MaxLen]byte
-	for n := len(code); n > 0; n-- {
-		if r.m.Read(code[:n], addr) == nil {
-			return r.isa.Decode(inst, code[:n], addr)
-		}
-	}
-	return errNoExecution
-}
-
-// settle arms or disarms the site as its probes and the global switch have it,
-// and lets the optimizer look at it and at its neighbours.
-func (r *Runtime) settle(s *site) error {
-	if s.gone {
-		return nil
-	}
-	want := r.armed && s.enabled() && s.lost == nil
-	if want != s.armed {
-		if !want {
-			return r.disarm(s)
-		}
-		if err := r.arm(s); err != nil {
-			return err
-		}
-	}
-	r.optimizer.consider(r, s)
-	return nil
-}
-
-func (r *Runtime) arm(s *site) (err error) {
-	if s.entry {
-		err = r.patchEntry(s, patch.Arm)
-		s.armed = err == nil
-		return err
-	}
-	for _, n := range r.covering(s.addr) {
-		r.toBreakpoint(n)
-	}
-	err = r.execute(s, patch.Arm)
-	s.armed = err == nil
-	return err
-}
-
-func (r *Runtime) disarm(s *site) error {
-	if !s.armed {
-		return nil
-	}
-	if s.entry {
-		s.armed = false
-		return r.patchEntry(s, patch.Disarm)
-	}
-	r.toBreakpoint(s)
-	err := r.execute(s, patch.Disarm)
-	s.armed = false
-	for _, n := range r.covering(s.addr) {
-		r.optimizer.consider(r, n)
-	}
-	return err
-}
-
-// execute carries out a plan that needs no waiting.
-func (r *Runtime) execute(s *site, op patch.Operation) error {
-	plan, err := r.isa.PlanPatch(op, &patch.Site{Addr: s.addr, Original: s.original, Kernel: r.opt.Kernel})
-	if err != nil {
-		return err
-	}
-	for i := range plan.Steps {
-		if err := r.carryOut(s, &plan.Steps[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *Runtime) carryOut(s *site, step *patch.Step) error {
-	switch step.Kind {
-	case patch.Write:
-		return r.m.Patch(step.Addr, step.New)
-	case patch.Redirect:
-		s.jump.hits = step.Hits
-	}
-	return nil
-}
-
-// covering returns the sites whose region has addr inside, but not first.
-func (r *Runtime) covering(addr uint64) []*site {
-	const longest = 2 * decode.MaxLen
-	var found []*site
-	for back := uint64(1); back < longest && back <= addr; back++ {
-		if s := r.sites[addr-back]; s != nil && back < uint64(s.region.Region) {
-			found = append(found, s)
-		}
-	}
-	return found
-}
-
 // forget has the probes of a site gone with their text.
-func (r *Runtime) forget(s *site) {
+func (r *registry) forget(s *site) {
 	s.gone, s.armed = true, false
 	s.jump.stage, s.jump.plan = jumpNone, nil
-	r.optimizer.discard(s)
+	r.discard(s)
 	for _, p := range s.probes {
 		p.gone, p.enabled = true, false
 	}
@@ -401,4 +233,42 @@ func (r *Runtime) forget(s *site) {
 	r.retire(s)
 }
 
-var errNoExecution = errors.New("runtime: the instruction cannot be executed")
+// newEntry prepares a probe that is called.
+func (r *registry) newEntry(p *probe, im *Image, addr uint64) (*site, error) {
+	s := &site{addr: addr, image: im, entry: true, boosting: boostNever}
+	s.original = make([]byte, r.entrySize())
+	if err := r.m.Read(s.original, addr); err != nil {
+		return nil, refuse(p, addr, &ruleNotText, err)
+	}
+	if err := r.isa.Decode(&s.inst, s.original, addr); err != nil {
+		return nil, refuse(p, addr, &ruleNotText, err)
+	}
+	if err := r.makeEntryStub(im, s); err != nil {
+		return nil, refuse(p, addr, &ruleNoRoom, err)
+	}
+	if _, err := r.isa.PlanEntry(patch.Arm, r.entrySite(s)); err != nil {
+		return nil, refuse(p, addr, &ruleNoRoom, err)
+	}
+	return s, nil
+}
+
+// retireEntries discards the stub of an image that goes away.
+func (r *registry) retireEntries(im *Image) {
+	if stub := im.entries.stub; stub.size != 0 {
+		r.garbage = append(r.garbage, garbage{site: &site{image: im}, pieces: []piece{stub}})
+		im.entries.stub = piece{}
+	}
+}
+
+// kprobe is a probe with the runtime that it is attached to.
+type kprobe struct {
+	r *registry
+	*probe
+}
+
+func (p kprobe) setEnabled(on bool) error { return p.r.setEnabled(p.probe, on) }
+func (p kprobe) close() error             { return p.r.unregister(p.probe) }
+func (p kprobe) isEnabled() bool          { return p.enabled }
+func (p kprobe) hitCount() uint64         { return p.r.counters.of(&p.r.target, p.probe) }
+func (p kprobe) missCount() uint64        { return p.missed }
+func (p kprobe) atEntry() *probe          { return p.probe }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-
-	"xol/decode"
 	"xol/machine"
 )
 
@@ -94,11 +92,11 @@ const eventCost = 16
 // it is due.
 func (r *Runtime) spend(budget *int, instructions int) error {
 	*budget -= instructions
-	if r.optimizer.due -= instructions; r.optimizer.due > 0 || r.depth > 0 {
+	if r.due -= instructions; r.due > 0 || r.depth > 0 {
 		return nil
 	}
-	r.optimizer.due = r.opt.Pass
-	return r.optimizer.pass(r)
+	r.due = r.opt.Pass
+	return r.pass()
 }
 
 func (r *Runtime) running() bool {
@@ -315,18 +313,6 @@ func (r *Runtime) foreign(cpu int, ev machine.Event) error {
 		}
 	}
 	return &StopError{CPU: cpu, Event: ev}
-}
-
-// trapsAt reports whether the instruction at addr traps on purpose.
-func (r *Runtime) trapsAt(addr uint64) bool {
-	var inst decode.Inst
-	code := r.buffer(decode.MaxLen)
-	for n := len(code); n > 0; n-- {
-		if r.m.Read(code[:n], addr) == nil {
-			return r.isa.Decode(&inst, code[:n], addr) == nil && inst.Flow == decode.FlowTrap
-		}
-	}
-	return false
 }
 
 // stop ends the run for what the runtime has no answer to, as it would be without

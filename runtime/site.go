@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"xol/decode"
-	"xol/machine"
+	"xol/optcheck"
 	"xol/patch"
 )
 
@@ -108,16 +108,6 @@ func (p piece) stop() uint64 { return p.addr + uint64(p.end) }
 // bytes would fault otherwise than they do.
 func (s *site) crosses(n int) bool { return s.addr/pageSize != (s.addr+uint64(n)-1)/pageSize }
 
-// unfetchable returns the page of the end of a site's instruction where the program
-// may not execute that, so that the instruction faults instead of being hit.
-func (r *Runtime) unfetchable(s *site) (page uint64, denied bool) {
-	if !s.crosses(int(s.inst.Len)) {
-		return 0, false
-	}
-	page = (s.inst.Next() - 1) &^ (pageSize - 1)
-	return page, r.m.Perm(page)&machine.PermExec == 0
-}
-
 // enabled reports whether any of the probes wants to be hit.
 func (s *site) enabled() bool {
 	return !s.gone && slices.ContainsFunc(s.probes, func(p *probe) bool { return p.enabled })
@@ -161,3 +151,13 @@ func (p *probe) optimized() bool {
 func (p *probe) called() bool { return p.site != nil && p.site.entry && p.site.armed && p.enabled }
 
 func (p *probe) boosted() bool { return p.site != nil && p.site.boosting == boostReady }
+
+// movedStep is an instruction of a region, or what is behind them, in bytes from the
+// start of the moved instructions and of the original ones.
+type movedStep struct{ moved, original uint16 }
+
+// judgement is what all rules together say of a site.
+type judgement struct {
+	region optcheck.Verdict
+	boost  bool // the copy may jump back
+}

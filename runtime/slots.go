@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-
-	"xol/decode"
 	"xol/machine"
 	"xol/relocate"
 )
@@ -37,108 +35,10 @@ type chunk struct {
 	crowded [16]uint8
 }
 
-// allocate returns a piece for the site; ok is false where there is no room.
-func (r *Runtime) allocate(s *site, size int) (p piece, ok bool) {
-	p.size = uint32(size+grain-1) &^ (grain - 1)
-	if c := r.reuse(s, &p); c != nil {
-		c.live[p.addr] = s
-		return p, true
-	}
-	for _, c := range r.slots.chunks {
-		if c.taken == nil && c.used+uint64(p.size) <= chunkSize && r.reaches(s.addr, c.addr) {
-			c.take(&p, s)
-			return p, true
-		}
-	}
-	c := r.addChunk(s)
-	if c == nil || uint64(p.size) > chunkSize {
-		return piece{}, false
-	}
-	c.take(&p, s)
-	return p, true
-}
-
-// reuse finds a piece of the size that was given back.
-func (r *Runtime) reuse(s *site, p *piece) *chunk {
-	list := r.slots.free[p.size]
-	for i := len(list) - 1; i >= 0; i-- {
-		c := r.slots.holding(list[i])
-		if c == nil || !r.reaches(s.addr, c.addr) {
-			continue
-		}
-		p.addr = list[i]
-		r.slots.free[p.size] = slices.Delete(list, i, i+1)
-		return c
-	}
-	return nil
-}
-
 func (c *chunk) take(p *piece, s *site) {
 	p.addr = c.addr + c.used
 	c.used += uint64(p.size)
 	c.live[p.addr] = s
-}
-
-// reaches reports whether jumps lead from the text at addr to all of the chunk
-// at another.
-func (r *Runtime) reaches(addr, chunk uint64) bool {
-	_, first := r.isa.JumpTo(addr, chunk)
-	_, last := r.isa.JumpTo(addr, chunk+chunkSize-grain)
-	return first == nil && last == nil
-}
-
-// addChunk maps a chunk behind the text of the site's image, or in front of it.
-func (r *Runtime) addChunk(s *site) *chunk {
-	const tries = 1 << 14
-	lo, hi := s.image.extent()
-	above := (hi + 2*pageSize - 1) &^ (pageSize - 1)
-	below := (lo-pageSize)&^(pageSize-1) - chunkSize
-	for n := range uint64(tries) {
-		for _, addr := range [...]uint64{above + n*chunkSize, below - n*chunkSize} {
-			if c := r.mapChunk(s, addr); c != nil {
-				return c
-			}
-		}
-	}
-	return nil
-}
-
-// mapChunk maps a chunk at addr; nil where that is out of the site's reach, or not
-// free.
-func (r *Runtime) mapChunk(s *site, addr uint64) *chunk {
-	if !r.reaches(s.addr, addr) || r.mapOwn(addr, chunkSize, machine.PermRead|machine.PermExec) != nil {
-		return nil
-	}
-	c := &chunk{addr: addr, live: map[uint64]*site{}}
-	i, _ := r.slots.find(addr)
-	r.slots.chunks = slices.Insert(r.slots.chunks, i, c)
-	return c
-}
-
-// extent returns the addresses that the image's text lies between.
-func (im *Image) extent() (lo, hi uint64) {
-	lo = ^uint64(0)
-	for i := range im.text {
-		lo, hi = min(lo, im.text[i].Addr), max(hi, im.text[i].End())
-	}
-	return lo, hi
-}
-
-// release gives a piece back. Nobody may be in it any more.
-func (r *Runtime) release(p piece) {
-	c := r.slots.holding(p.addr)
-	if c == nil || p.size == 0 {
-		return
-	}
-	delete(c.live, p.addr)
-	if c.taken != nil {
-		c.mark(p, false)
-		return
-	}
-	if r.slots.free == nil {
-		r.slots.free = map[uint32][]uint64{}
-	}
-	r.slots.free[p.size] = append(r.slots.free[p.size], p.addr)
 }
 
 // find returns the index of the chunk at addr, or of the first one behind it.
@@ -180,27 +80,108 @@ func (a *allocator) owner(addr uint64) *site {
 
 var errNoRoom = errors.New("runtime: no room for a copy in reach of the text")
 
-// copyInst fills a new piece with the copy of the site's instruction.
-func (r *Runtime) copyInst(s *site, back relocate.Back) (piece, error) {
-	return r.copyWith(s, relocate.Options{Form: relocate.Slot, Back: back, Kernel: r.opt.Kernel})
+// allocate returns a piece for the site; ok is false where there is no room.
+func (r *areas) allocate(s *site, size int) (p piece, ok bool) {
+	p.size = uint32(size+grain-1) &^ (grain - 1)
+	if c := r.reuse(s, &p); c != nil {
+		c.live[p.addr] = s
+		return p, true
+	}
+	for _, c := range r.slots.chunks {
+		if c.taken == nil && c.used+uint64(p.size) <= chunkSize && r.reaches(s.addr, c.addr) {
+			c.take(&p, s)
+			return p, true
+		}
+	}
+	c := r.addChunk(s)
+	if c == nil || uint64(p.size) > chunkSize {
+		return piece{}, false
+	}
+	c.take(&p, s)
+	return p, true
 }
 
-func (r *Runtime) copyWith(s *site, opt relocate.Options) (piece, error) {
-	var plan relocate.Plan
-	if err := r.isa.Plan(&plan, []decode.Inst{s.inst}, opt); err != nil {
-		return piece{}, err
+// reuse finds a piece of the size that was given back.
+func (r *areas) reuse(s *site, p *piece) *chunk {
+	list := r.slots.free[p.size]
+	for i := len(list) - 1; i >= 0; i-- {
+		c := r.slots.holding(list[i])
+		if c == nil || !r.reaches(s.addr, c.addr) {
+			continue
+		}
+		p.addr = list[i]
+		r.slots.free[p.size] = slices.Delete(list, i, i+1)
+		return c
 	}
-	p, n, err := r.fill(s, plan.Max, func(dst []byte, at uint64) (int, error) { return r.isa.Encode(dst, &plan, at) })
-	if err != nil {
-		return piece{}, err
+	return nil
+}
+
+// reaches reports whether jumps lead from the text at addr to all of the chunk
+// at another.
+func (r *areas) reaches(addr, chunk uint64) bool {
+	_, first := r.isa.JumpTo(addr, chunk)
+	_, last := r.isa.JumpTo(addr, chunk+chunkSize-grain)
+	return first == nil && last == nil
+}
+
+// addChunk maps a chunk behind the text of the site's image, or in front of it.
+func (r *areas) addChunk(s *site) *chunk {
+	const tries = 1 << 14
+	lo, hi := s.image.extent()
+	above := (hi + 2*pageSize - 1) &^ (pageSize - 1)
+	below := (lo-pageSize)&^(pageSize-1) - chunkSize
+	for n := range uint64(tries) {
+		for _, addr := range [...]uint64{above + n*chunkSize, below - n*chunkSize} {
+			if c := r.mapChunk(s, addr); c != nil {
+				return c
+			}
+		}
 	}
-	p.end = uint32(n - len(r.isa.Breakpoint(r.opt.Kernel)))
-	return p, nil
+	return nil
+}
+
+// mapChunk maps a chunk at addr; nil where that is out of the site's reach, or not
+// free.
+func (r *areas) mapChunk(s *site, addr uint64) *chunk {
+	if !r.reaches(s.addr, addr) || r.mapOwn(addr, chunkSize, machine.PermRead|machine.PermExec) != nil {
+		return nil
+	}
+	c := &chunk{addr: addr, live: map[uint64]*site{}}
+	i, _ := r.slots.find(addr)
+	r.slots.chunks = slices.Insert(r.slots.chunks, i, c)
+	return c
+}
+
+// release gives a piece back. Nobody may be in it any more.
+func (r *areas) release(p piece) {
+	c := r.slots.holding(p.addr)
+	if c == nil || p.size == 0 {
+		return
+	}
+	delete(c.live, p.addr)
+	if c.taken != nil {
+		c.mark(p, false)
+		return
+	}
+	if r.slots.free == nil {
+		r.slots.free = map[uint32][]uint64{}
+	}
+	r.slots.free[p.size] = append(r.slots.free[p.size], p.addr)
+}
+
+// chunkFor returns the newest chunk in reach of a site; nil where none is.
+func (r *areas) chunkFor(s *site) *chunk {
+	for _, c := range slices.Backward(r.slots.chunks) {
+		if c.taken == nil && r.reaches(s.addr, c.addr) {
+			return c
+		}
+	}
+	return nil
 }
 
 // fill writes code of n bytes into a new piece. What it takes at most is seldom
 // what it takes near the text: that is tried first.
-func (r *Runtime) fill(s *site, most int, encode func(dst []byte, at uint64) (int, error)) (p piece, n int, err error) {
+func (r *areas) fill(s *site, most int, encode func(dst []byte, at uint64) (int, error)) (p piece, n int, err error) {
 	size := most
 	if c := r.chunkFor(s); c != nil {
 		if n, err := encode(r.buffer(most), c.addr); err == nil {
@@ -225,22 +206,4 @@ func (r *Runtime) fill(s *site, most int, encode func(dst []byte, at uint64) (in
 		}
 		size = most
 	}
-}
-
-// chunkFor returns the newest chunk in reach of a site; nil where none is.
-func (r *Runtime) chunkFor(s *site) *chunk {
-	for _, c := range slices.Backward(r.slots.chunks) {
-		if c.taken == nil && r.reaches(s.addr, c.addr) {
-			return c
-		}
-	}
-	return nil
-}
-
-// buffer returns n bytes for the use of one caller.
-func (r *Runtime) buffer(n int) []byte {
-	if cap(r.scratch) < n {
-		r.scratch = make([]byte, 2*n)
-	}
-	return r.scratch[:n]
 }

@@ -7,6 +7,17 @@ import (
 	"xol/machine"
 )
 
+// tasks knows what each CPU, and each task that no CPU runs, does with probes, and where
+// it is.
+type tasks struct {
+	installer
+	cpus     []control
+	numbered map[uint64]*task
+	returns  returns
+	depth    int  // of runs inside handlers
+	armed    bool // the global switch
+}
+
 // task is a sequence of instructions, as a thread has one: one CPU at a time
 // executes them.
 type task struct {
@@ -41,9 +52,17 @@ func (a *activity) holds(s *site) bool {
 	return a.current.site == s || a.outer.site == s || a.waiting.site == s
 }
 
+// noTask returns what a CPU runs that was not told.
+func noTask() *task { return &task{cpu: noCPU} }
+
+// inHandler reports whether a handler runs on the CPU, or what one calls.
+func (c *control) inHandler() bool {
+	return c.current.status == HitActive || c.current.status == HitSSDone || c.asking || len(c.left) > 0
+}
+
 // startTasks gives every CPU a task of its own.
-func (r *Runtime) startTasks() {
-	r.tasks = map[uint64]*task{}
+func (r *tasks) startTasks() {
+	r.numbered = map[uint64]*task{}
 	for i := range r.cpus {
 		t := r.task(uint64(i))
 		t.cpu, r.cpus[i].task = i, t
@@ -51,16 +70,16 @@ func (r *Runtime) startTasks() {
 	}
 }
 
-func (r *Runtime) newFront() [2]machine.State {
+func (r *tasks) newFront() [2]machine.State {
 	return [2]machine.State{r.file.NewState(), r.file.NewState()}
 }
 
 // task returns the task of a number.
-func (r *Runtime) task(number uint64) *task {
-	t := r.tasks[number]
+func (r *tasks) task(number uint64) *task {
+	t := r.numbered[number]
 	if t == nil {
 		t = &task{number: number, cpu: noCPU}
-		r.tasks[number] = t
+		r.numbered[number] = t
 	}
 	return t
 }
@@ -77,7 +96,7 @@ func (r *Runtime) task(number uint64) *task {
 //
 // Called in a handler, as of a probe at the program's own switch, SetTask says in
 // which task calls return from now on; the hit goes on.
-func (r *Runtime) SetTask(cpu int, task uint64) {
+func (r *tasks) SetTask(cpu int, task uint64) {
 	t := r.task(task)
 	if t.cpu == cpu {
 		return
@@ -88,11 +107,8 @@ func (r *Runtime) SetTask(cpu int, task uint64) {
 	r.switchTo(cpu, t)
 }
 
-// noTask returns what a CPU runs that was not told.
-func noTask() *task { return &task{cpu: noCPU} }
-
 // switchTo has a CPU run another task.
-func (r *Runtime) switchTo(cpu int, t *task) {
+func (r *tasks) switchTo(cpu int, t *task) {
 	c := &r.cpus[cpu]
 	old := c.task
 	old.cpu, t.cpu, c.task = noCPU, cpu, t
@@ -117,15 +133,10 @@ func (r *Runtime) switchTo(cpu int, t *task) {
 	}
 }
 
-// inHandler reports whether a handler runs on the CPU, or what one calls.
-func (c *control) inHandler() bool {
-	return c.current.status == HitActive || c.current.status == HitSSDone || c.asking || len(c.left) > 0
-}
-
 // TaskExit is called when a task ends, wherever it is: the calls that it was in
 // never return, and what it was doing with probes ends.
-func (r *Runtime) TaskExit(task uint64) {
-	t := r.tasks[task]
+func (r *tasks) TaskExit(task uint64) {
+	t := r.numbered[task]
 	if t == nil {
 		return
 	}
@@ -134,7 +145,7 @@ func (r *Runtime) TaskExit(task uint64) {
 	}
 	t.calls, t.depth = nil, 0
 	if t.cpu == noCPU {
-		delete(r.tasks, task)
+		delete(r.numbered, task)
 		return
 	}
 	if c := &r.cpus[t.cpu]; !c.inHandler() {
@@ -145,19 +156,16 @@ func (r *Runtime) TaskExit(task uint64) {
 
 // Depth returns how many calls of functions with return probes are going on in a
 // task, without those that a longjmp has left, as far as that is known.
-func (r *Runtime) Depth(task uint64) int {
-	if t := r.tasks[task]; t != nil {
+func (r *tasks) Depth(task uint64) int {
+	if t := r.numbered[task]; t != nil {
 		return t.depth
 	}
 	return 0
 }
 
-// Task returns the number of the task that was hit (see Runtime.SetTask).
-func (c *Context) Task() uint64 { return c.r.cpus[c.CPU].task.number }
-
 // takeUp prepares a CPU that was given another task to run: the exception after every
 // instruction is the task's.
-func (r *Runtime) takeUp(cpu int) error {
+func (r *tasks) takeUp(cpu int) error {
 	c := &r.cpus[cpu]
 	c.task.places = c.task.places[:0]
 	if !c.switched {
@@ -169,22 +177,22 @@ func (r *Runtime) takeUp(cpu int) error {
 
 // stopped notes where the CPUs are when the host gets them, which may change their
 // registers before it names another task.
-func (r *Runtime) stopped() {
+func (r *tasks) stopped() {
 	for i := range r.cpus {
 		r.placed(i, r.m.CPU(i).Reg(r.file.PC))
 	}
 }
 
 // placed notes where a CPU is.
-func (r *Runtime) placed(cpu int, pc uint64) {
+func (r *tasks) placed(cpu int, pc uint64) {
 	t := r.cpus[cpu].task
 	t.places = append(t.places[:0], pc)
 }
 
 // offCPU are the tasks that no CPU runs.
-func (r *Runtime) offCPU() iter.Seq[*task] {
+func (r *tasks) offCPU() iter.Seq[*task] {
 	return func(yield func(*task) bool) {
-		for _, t := range r.tasks {
+		for _, t := range r.numbered {
 			if t.cpu == noCPU && !yield(t) {
 				return
 			}
@@ -193,7 +201,7 @@ func (r *Runtime) offCPU() iter.Seq[*task] {
 }
 
 // anyActivity reports whether f holds for what a CPU or a task that waits is doing.
-func (r *Runtime) anyActivity(f func(a *activity) bool) bool {
+func (r *tasks) anyActivity(f func(a *activity) bool) bool {
 	for i := range r.cpus {
 		if f(&r.cpus[i].activity) {
 			return true
@@ -209,7 +217,7 @@ func (r *Runtime) anyActivity(f func(a *activity) bool) bool {
 
 // anyAt reports whether at holds for the place of a CPU, for one that it comes back
 // to from a nested call, or for that of a task that waits.
-func (r *Runtime) anyAt(at func(pc uint64) bool) bool {
+func (r *tasks) anyAt(at func(pc uint64) bool) bool {
 	for i := range r.cpus {
 		if at(r.m.CPU(i).Reg(r.file.PC)) || slices.ContainsFunc(r.cpus[i].left, at) {
 			return true
@@ -221,4 +229,47 @@ func (r *Runtime) anyAt(at func(pc uint64) bool) bool {
 		}
 	}
 	return false
+}
+
+func (r *tasks) stopStepping(cpu int) error {
+	if !r.cpus[cpu].stepping {
+		return nil
+	}
+	r.cpus[cpu].stepping = false
+	return r.m.CPU(cpu).SingleStep(false)
+}
+
+// control is the control block of a CPU.
+type control struct {
+	task     *task
+	activity          // of the task
+	switched bool     // the CPU has not run since it was given the task
+	running  *probe   // whose handler runs
+	rest     []*probe // of the hit, that come after the running one
+	asking   bool     // a fault handler runs
+	left     []uint64 // program counters of what nested calls have interrupted
+	context  Context  // of the handlers that run: there are none inside them
+}
+
+// hit is a hit that is being handled.
+type hit struct {
+	status Status
+	site   *site
+}
+
+// inFront returns where the registers in front of the instruction of a hit are
+// kept, for a copy that changes some before it can fault.
+func (c *activity) inFront() *machine.State {
+	if c.current.status == Reenter {
+		return &c.front[1]
+	}
+	return &c.front[0]
+}
+
+// waiting is what is left of a hit whose instruction has had an event that the host
+// was told of.
+type waiting struct {
+	site   *site // nil: nothing
+	behind bool  // only handlers after the instruction
+	stack  uint64
 }

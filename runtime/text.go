@@ -8,9 +8,18 @@ import (
 
 	"xol/analyze"
 	"xol/classify"
+	"xol/decode"
 	"xol/image"
 	"xol/machine"
 )
+
+// texts are the programs in the machine's memory, with the sites in them.
+type texts struct {
+	target
+	images []*Image
+	sites  map[uint64]*site
+	gone   []*site // whose text has been unloaded
+}
 
 // A probe is judged by what stands in memory, as kernels decode the text that runs,
 // and not by the file: both may have changed it, the host and the program itself.
@@ -24,16 +33,20 @@ var (
 
 var errNoFunction = errors.New("runtime: the address is in no function")
 
-// function is a function whose text must not change unseen: it has sites, or is
-// remembered as judged.
-type function struct {
-	machine.Range
-	users int
-	sites []*site // sorted by address
+// imageAt returns the image whose text holds addr; nil where none does.
+func (r *texts) imageAt(addr uint64) *Image {
+	for _, im := range r.images {
+		for i := range im.text {
+			if t := &im.text[i]; addr-t.Addr < t.Size {
+				return im
+			}
+		}
+	}
+	return nil
 }
 
 // watchText has changes of a function's text told, as often as it is called.
-func (r *Runtime) watchText(im *Image, f *image.Function) (*function, error) {
+func (r *texts) watchText(im *Image, f *image.Function) (*function, error) {
 	fn := im.functions[f.Addr]
 	if fn == nil {
 		fn = &function{Range: machine.Range{Lo: f.Addr + im.bias, Hi: f.End() + im.bias}}
@@ -46,7 +59,7 @@ func (r *Runtime) watchText(im *Image, f *image.Function) (*function, error) {
 	return fn, nil
 }
 
-func (r *Runtime) unwatchText(im *Image, fn *function) error {
+func (r *texts) unwatchText(im *Image, fn *function) error {
 	if fn.users--; fn.users > 0 {
 		return nil
 	}
@@ -55,7 +68,7 @@ func (r *Runtime) unwatchText(im *Image, fn *function) error {
 }
 
 // judge returns the judged function that holds addr, as it stands in memory.
-func (r *Runtime) judge(im *Image, addr uint64) (*analyze.Result, bool) {
+func (r *texts) judge(im *Image, addr uint64) (*analyze.Result, bool) {
 	if j := im.judged; j != nil && addr-im.bias-j.Addr < uint64(len(j.Code)) {
 		return j, j.Err == nil
 	}
@@ -77,7 +90,7 @@ func (r *Runtime) judge(im *Image, addr uint64) (*analyze.Result, bool) {
 
 // textOf returns the text of a judged function in memory; where there is none, as the
 // file has it.
-func (r *Runtime) textOf(im *Image, res *analyze.Result) []byte {
+func (r *texts) textOf(im *Image, res *analyze.Result) []byte {
 	code := bytes.Clone(res.Code)
 	addr := res.Addr + im.bias
 	if r.m.Read(code, addr) == nil {
@@ -94,7 +107,7 @@ func (r *Runtime) textOf(im *Image, res *analyze.Result) []byte {
 }
 
 // forgetJudged has the next question about a function asked anew.
-func (r *Runtime) forgetJudged(im *Image) error {
+func (r *texts) forgetJudged(im *Image) error {
 	if im.judged == nil {
 		return nil
 	}
@@ -103,24 +116,8 @@ func (r *Runtime) forgetJudged(im *Image) error {
 	return r.unwatchText(im, fn)
 }
 
-// prepared returns the file's text of a judged function, with the entries that the
-// runtime has prepared in memory.
-func (im *Image) prepared(res *analyze.Result) []byte {
-	code, texts := res.Code, im.entries.texts
-	first, _ := slices.BinarySearchFunc(texts, res.Addr+im.bias, func(t machine.Part, addr uint64) int { return cmp.Compare(t.Addr, addr) })
-	for _, t := range texts[first:] {
-		from := t.Addr - im.bias - res.Addr
-		if from >= uint64(len(code)) {
-			break
-		}
-		code = bytes.Clone(code)
-		copy(code[from:], t.Code)
-	}
-	return code
-}
-
 // put makes s the site at its address.
-func (r *Runtime) put(s *site) error {
+func (r *texts) put(s *site) error {
 	f, ok := s.image.analysis.FunctionAt(s.addr - s.image.bias)
 	if !ok {
 		return errNoFunction
@@ -137,7 +134,7 @@ func (r *Runtime) put(s *site) error {
 }
 
 // displace takes a site from its address.
-func (r *Runtime) displace(s *site) error {
+func (r *texts) displace(s *site) error {
 	delete(r.sites, s.addr)
 	if s.function == nil {
 		return nil
@@ -146,187 +143,60 @@ func (r *Runtime) displace(s *site) error {
 	return r.unwatchText(s.image, s.function)
 }
 
-// stored is told what the program, or the host, has changed.
-func (r *Runtime) stored(changed machine.Range) error {
-	var errs []error
-	for _, im := range r.images {
-		for _, fn := range im.touched(changed) {
-			errs = append(errs, r.review(im, fn))
+// covering returns the sites whose region has addr inside, but not first.
+func (r *texts) covering(addr uint64) []*site {
+	const longest = 2 * decode.MaxLen
+	var found []*site
+	for back := uint64(1); back < longest && back <= addr; back++ {
+		if s := r.sites[addr-back]; s != nil && back < uint64(s.region.Region) {
+			found = append(found, s)
 		}
 	}
-	return errors.Join(errs...)
-}
-
-// touched returns the watched functions of an image that share bytes with a range.
-func (im *Image) touched(changed machine.Range) (found []*function) {
-	for _, fn := range im.functions {
-		if fn.Lo < changed.Hi && changed.Lo < fn.Hi {
-			found = append(found, fn)
-		}
-	}
-	slices.SortFunc(found, func(a, b *function) int { return cmp.Compare(a.Lo, b.Lo) })
 	return found
 }
 
-// review looks at the sites of a function whose text has changed.
-func (r *Runtime) review(im *Image, fn *function) error {
-	if j := im.judged; j != nil && j.Addr+im.bias == fn.Lo {
-		if err := r.forgetJudged(im); err != nil {
-			return err
+// byAddress returns the sites that are not the runtime's own, sorted: what
+// happens to all of them happens in the same order in every run.
+func (r *texts) byAddress() []*site {
+	sites := make([]*site, 0, len(r.sites))
+	for _, s := range r.sites {
+		if !s.internal {
+			sites = append(sites, s)
 		}
 	}
-	var errs []error
-	for _, s := range slices.Clone(fn.sites) {
-		if !r.stands(s) {
-			errs = append(errs, r.replace(s))
-		}
-	}
-	return errors.Join(errs...)
+	slices.SortFunc(sites, compareSites)
+	return sites
 }
 
-// stands reports whether a site is as it would be made now.
-func (r *Runtime) stands(s *site) bool {
-	if s.lost != nil {
-		return false
+// fixup returns where a fault of the instruction at addr continues.
+func (r *texts) fixup(addr uint64) (uint64, bool) {
+	if im := r.imageAt(addr); im != nil {
+		to, ok := im.fixups[addr]
+		return to, ok
 	}
-	now := make([]byte, len(s.original))
-	if r.m.Read(now, s.addr) != nil || !bytes.Equal(now, s.original) {
-		return false
-	}
-	if s.entry {
-		return true
-	}
-	judged, _, refused := r.judgeSite(s.image, s.addr, nil)
-	return refused == nil && judged == s.judgement
+	return 0, false
 }
 
-// replace makes anew what was made of old text. CPUs that execute some of it come back
-// to the program where its next instruction starts.
-func (r *Runtime) replace(s *site) error {
-	var errs []error
-	if s.armed {
-		errs = append(errs, r.withdraw(s))
+// entryOf returns the address of the first instruction of the function that
+// starts at addr that may be replaced: the landing pad, and what leads from the
+// global entry point to the local one, stay.
+func (r *texts) entryOf(im *Image, addr uint64) (uint64, bool) {
+	res, ok := r.judge(im, addr)
+	if !ok {
+		return 0, false
 	}
-	r.optimizer.discard(s)
-	errs = append(errs, r.displace(s))
-	now := r.remake(s)
-	now.probes, now.origin = s.probes, s.origin
-	for _, p := range now.probes {
-		p.site = now
+	addr -= im.bias
+	entry := res.Function.Addr
+	local := entry + res.Function.LocalEntry
+	i, start := decode.Find(res.Insts, local)
+	if !start {
+		return 0, false
 	}
-	errs = append(errs, r.put(now), r.close(s))
-	r.retire(s)
-	return errors.Join(append(errs, r.settle(now))...)
+	behind := local
+	if r.isa.OnlyLandingPad(&res.Insts[i]) && i+1 < len(res.Insts) {
+		behind = res.Insts[i+1].Addr
+	}
+	return behind + im.bias, addr == entry || addr == local || addr == behind
 }
 
-// remake returns what stands at the place of a site now.
-func (r *Runtime) remake(s *site) *site {
-	lost := &site{addr: s.addr, image: s.image, entry: s.entry, boosting: boostNever}
-	if s.entry {
-		lost.lost = refuse(s.probes[0], s.addr, &ruleTextEntry, nil).(*RegisterError)
-		return lost
-	}
-	now, err := r.newSite(s.probes[0], s.image, s.addr, nil)
-	if err == nil {
-		return now
-	}
-	if !errors.As(err, &lost.lost) {
-		lost.lost = refuse(s.probes[0], s.addr, &ruleNotText, err).(*RegisterError)
-	}
-	return lost
-}
-
-// withdraw has CPUs execute what is in memory at a site, at once.
-func (r *Runtime) withdraw(s *site) error {
-	size := len(r.isa.Breakpoint(r.opt.Kernel))
-	if s.jump.stage != jumpNone || s.entry {
-		size = max(size, min(len(s.original), r.isa.JumpLen()))
-	}
-	s.jump.stage, s.jump.plan, s.jump.queued, s.armed = jumpNone, nil, false, false
-	code := r.buffer(size)
-	if err := r.m.Read(code, s.addr); err != nil {
-		return nil // it is not there any more
-	}
-	return r.m.Patch(s.addr, code)
-}
-
-// close has CPUs that execute what was made of a site trap where an instruction of the
-// program starts.
-func (r *Runtime) close(s *site) error {
-	s.closed = true
-	var errs []error
-	trap := func(addr uint64) { errs = append(errs, r.m.Patch(addr, r.isa.Breakpoint(r.opt.Kernel))) }
-	for _, p := range [...]piece{s.step, s.boosted} {
-		if p.size != 0 {
-			trap(p.addr)
-		}
-	}
-	for i := range s.jump.old {
-		for _, step := range s.jump.old[i].steps {
-			trap(s.jump.old[i].moved + uint64(step.moved))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// reopen takes away what close has put into a piece.
-func (r *Runtime) reopen(p piece) {
-	code := r.buffer(int(p.size))
-	if r.m.Read(code, p.addr) == nil {
-		_ = r.m.Patch(p.addr, code)
-	}
-}
-
-// comeBack has a CPU that was about to execute old text at addr, in what was made of a
-// site, execute what the program has there now.
-func (r *Runtime) comeBack(cpu int, s *site, addr uint64) error {
-	c := &r.cpus[cpu]
-	at := r.originalOf(s, addr)
-	if at != s.addr {
-		r.m.CPU(cpu).SetReg(r.file.PC, at)
-		return nil
-	}
-	if err := r.stopStepping(cpu); err != nil {
-		return err
-	}
-	if c.current.site != s || !s.step.holds(addr) {
-		return r.executePresent(cpu, s, c.current.status != Idle)
-	}
-	now := r.present(s)
-	if now == nil {
-		r.m.CPU(cpu).SetReg(r.file.PC, s.addr)
-		r.leave(cpu)
-		return nil
-	}
-	c.current.site = now
-	return r.executeCopy(cpu, now)
-}
-
-// present returns the site that has taken the place of s, or s itself; nil where there
-// is none.
-func (r *Runtime) present(s *site) *site {
-	if !s.closed {
-		return s
-	}
-	if now := r.sites[s.addr]; now != nil && now.origin == s.origin && now.lost == nil {
-		return now
-	}
-	return nil
-}
-
-// executePresent has the instruction at a site executed that is there now: a handler
-// may have changed it.
-func (r *Runtime) executePresent(cpu int, s *site, again bool) error {
-	now := r.present(s)
-	if now == nil {
-		r.m.CPU(cpu).SetReg(r.file.PC, s.addr)
-		if !again {
-			r.leave(cpu)
-		}
-		return nil
-	}
-	if !again && r.cpus[cpu].current.site == s {
-		r.cpus[cpu].current.site = now
-	}
-	return r.executeHit(cpu, now, again)
-}
+func compareSites(a, b *site) int { return cmp.Compare(a.addr, b.addr) }

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -9,9 +8,7 @@ import (
 
 	"xol/analyze"
 	"xol/classify"
-	"xol/decode"
 	"xol/image"
-	"xol/relocate"
 )
 
 // File is a file that processes map, and that uprobes belong to. Its identity is
@@ -82,9 +79,10 @@ type uprobe struct {
 	enabled bool
 }
 
-func (p *uprobe) isEnabled() bool  { return p.enabled }
-func (p *uprobe) hitCount() uint64 { return p.hits }
-func (p *uprobe) atEntry() *probe  { return new(probe) }
+func (p *uprobe) verdict() classify.Verdict { return p.judge }
+func (p *uprobe) isEnabled() bool           { return p.enabled }
+func (p *uprobe) hitCount() uint64          { return p.hits }
+func (p *uprobe) atEntry() *probe           { return new(probe) }
 
 func (p *uprobe) missCount() uint64 {
 	n := p.missed
@@ -373,21 +371,20 @@ func (p *Process) put(m *mapping, u *uprobe) (*uprobeIn, error) {
 		}
 		return false
 	}}}
-	in.hit.link.attached = in.hit
+	in.hit.link.attached = kprobe{&p.registry, in.hit}
 	if err := p.register(in.hit); err != nil {
 		return nil, err
 	}
 	if u.ReturnHandler == nil {
 		return in, nil
 	}
-	link := new(Link)
-	ret, err := ReturnProbe{Addr: addr, MaxActive: math.MaxInt, Handler: func(c *ReturnContext) {
+	ret, err := p.attachReturn(ReturnProbe{Addr: addr, MaxActive: math.MaxInt, Handler: func(c *ReturnContext) {
 		u.ReturnHandler(&UreturnContext{c, u.link, p})
-	}}.attach(p.Runtime, link)
+	}}, new(Link))
 	if err != nil {
 		return nil, errors.Join(err, p.unregister(in.hit))
 	}
-	in.ret, link.attached = ret.(*returnProbe), ret
+	in.ret = ret.attached.(kretprobe).returnProbe
 	return in, nil
 }
 
@@ -396,7 +393,7 @@ func (p *Process) take(in *uprobeIn) error {
 	in.uprobe.missed += in.hit.missed
 	err := p.unregister(in.hit)
 	if in.ret != nil {
-		err = errors.Join(err, in.ret.close())
+		err = errors.Join(err, kretprobe{&p.registry, in.ret}.close())
 	}
 	return err
 }
@@ -445,36 +442,4 @@ func (p *Process) listen(m *mapping, u *uprobe, by int) error {
 	}
 	order.PutUint16(b[:], uint16(n))
 	return p.m.Write(addr+m.image.bias, b[:])
-}
-
-// noScratch stands for no scratch register: register 0 of a File never is one.
-const noScratch = 0
-
-// restrict makes a judgement what uprobes know: no boost, no jump but in the place of a
-// NOP.
-func (r *Runtime) restrict(j *judgement, inst *decode.Inst) {
-	j.boost = false
-	if !r.opt.OptimizeNops || !bytes.Equal(inst.Bytes(), r.isa.EntryNop()) {
-		j.region.Region = 0
-	}
-}
-
-// chooseScratch has an operand relative to the instruction pointer addressed through a
-// register that is restored after the copy, as uprobes do.
-func (r *Runtime) chooseScratch(s *site, v *classify.Verdict) {
-	if v.Scratch != 0 && s.inst.PCRel.Kind == decode.PCRelMemory {
-		s.scratch = int(v.Scratch)
-	}
-}
-
-// copyThrough makes a copy that addresses its operand through the site's scratch
-// register.
-func (r *Runtime) copyThrough(s *site) (err error) {
-	opt := relocate.Options{
-		Form: relocate.Slot, Back: relocate.BackBreakpoint, Kernel: r.opt.Kernel,
-		Reach: relocate.Far, Scratch: relocate.ScratchGiven, Registers: 1 << s.scratch,
-	}
-	s.step, err = r.copyWith(s, opt)
-	s.several = err == nil
-	return err
 }

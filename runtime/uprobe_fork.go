@@ -33,30 +33,11 @@ func (p *Process) Fork(m machine.Machine) (*Process, error) {
 	return child, nil
 }
 
-// own reports whether pc is in a copy or a stub.
-func (r *Runtime) own(pc uint64) bool { return r.slots.owner(pc) != nil || r.stubs.holds(pc) }
-
-// clean takes from a copy of the memory what the runtime has put there. There are no
-// patches in a copy.
-func (r *Runtime) clean(m machine.Machine) error {
-	var errs []error
-	for _, c := range r.slots.chunks {
-		errs = append(errs, m.Unmap(c.addr, chunkSize))
-	}
-	for _, page := range r.counters.pages {
-		errs = append(errs, m.Unmap(page, pageSize))
-	}
-	if r.stubs.page != 0 {
-		errs = append(errs, m.Unmap(r.stubs.page, pageSize))
-	}
-	return errors.Join(errs...)
-}
-
 // inherit puts the parent's files and probes into the child. The counters of the
 // markers have been copied with the memory.
 func (p *Process) inherit(parent *Process) error {
 	for cpu := range min(len(p.cpus), len(parent.cpus)) {
-		if t := parent.cpus[cpu].task; parent.tasks[t.number] == t {
+		if t := parent.cpus[cpu].task; parent.numbered[t.number] == t {
 			p.SetTask(cpu, t.number)
 		}
 		own, from := &p.cpus[cpu], &parent.cpus[cpu]
@@ -107,7 +88,7 @@ func (p *Process) inheritCalls(parent *Process, heirs map[*returnProbe]*returnPr
 	if err := p.makeTrampoline(p.mappings[0].image); err != nil {
 		return err
 	}
-	for number, t := range parent.tasks {
+	for number, t := range parent.numbered {
 		own := p.task(number)
 		own.depth = t.depth
 		for _, in := range t.calls {

@@ -15,7 +15,7 @@ import (
 
 // startsInside returns the offsets of the instructions of a region that start inside the
 // jump. There are none where instructions are words.
-func (r *Runtime) startsInside(s *site, insts []decode.Inst) (offsets []int) {
+func (r *areas) startsInside(s *site, insts []decode.Inst) (offsets []int) {
 	if r.isa.Traps() == nil {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (r *Runtime) startsInside(s *site, insts []decode.Inst) (offsets []int) {
 
 // fillTrapping is fill for a buffer that stands where the jump to it traps at all
 // offsets inside. The entry is where the code starts in the piece.
-func (r *Runtime) fillTrapping(s *site, inside []int, most int, encode func(dst []byte, at uint64) (int, error)) (p piece, entry uint64, err error) {
+func (r *areas) fillTrapping(s *site, inside []int, most int, encode func(dst []byte, at uint64) (int, error)) (p piece, entry uint64, err error) {
 	f := trapFinder{site: s, inside: inside, traps: r.isa.Traps(), origin: s.addr + uint64(r.isa.JumpLen())}
 	for _, c := range r.slots.chunks {
 		if c.taken == nil || c.crowded[f.kind()] >= crowd || !f.suits(c.addr, chunkSize) || !r.reaches(s.addr, c.addr) {
@@ -63,17 +63,9 @@ func (r *Runtime) fillTrapping(s *site, inside []int, most int, encode func(dst 
 	return piece{}, 0, errNoRoom
 }
 
-// mostTries is how many distances are tried. Memory may be taken there, or what the
-// code refers to out of reach.
-const mostTries = 1 << 13
-
-// crowd is how often nothing is found in a chunk before it is not looked through any
-// more, until a piece of it is free again.
-const crowd = 8
-
 // fillIn writes code of at most size bytes into a chunk. What it takes there is tried
 // before.
-func (r *Runtime) fillIn(c *chunk, f *trapFinder, most int, encode func(dst []byte, at uint64) (int, error)) (p piece, entry uint64, err error) {
+func (r *areas) fillIn(c *chunk, f *trapFinder, most int, encode func(dst []byte, at uint64) (int, error)) (p piece, entry uint64, err error) {
 	size, err := encode(r.buffer(most), c.addr)
 	if err != nil {
 		return p, 0, err
@@ -98,6 +90,14 @@ func (r *Runtime) fillIn(c *chunk, f *trapFinder, most int, encode func(dst []by
 		size = most
 	}
 }
+
+// mostTries is how many distances are tried. Memory may be taken there, or what the
+// code refers to out of reach.
+const mostTries = 1 << 13
+
+// crowd is how often nothing is found in a chunk before it is not looked through any
+// more, until a piece of it is free again.
+const crowd = 8
 
 // mark notes that a piece is taken, or free.
 func (c *chunk) mark(p piece, taken bool) {
@@ -199,28 +199,4 @@ func (c *chunk) free(addr uint64, size int) (free bool, next uint64) {
 		}
 	}
 	return true, 0
-}
-
-// landed has a CPU that has trapped inside a jump go on among the moved instructions.
-func (r *Runtime) landed(cpu int, addr uint64) bool {
-	for _, s := range r.covering(addr) {
-		b := &s.jump.detour
-		if b.size == 0 || s.jump.stage == jumpNone || !r.patchedAt(addr) {
-			continue
-		}
-		for _, step := range b.steps[:len(b.steps)-1] {
-			if s.addr+uint64(step.original) == addr {
-				r.m.CPU(cpu).SetReg(r.file.PC, b.moved+uint64(step.moved))
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// patchedAt reports whether CPUs execute something else at addr than the program has
-// there.
-func (r *Runtime) patchedAt(addr uint64) bool {
-	var own, executed [1]byte
-	return r.m.Read(own[:], addr) == nil && r.m.ReadText(executed[:], addr) == nil && own != executed
 }

@@ -1,0 +1,61 @@
+package runtime
+
+// Status is what a CPU does with a probe, as the control block of kprobes has
+// it.
+type Status uint8
+
+const (
+	// Idle: no probe is being handled.
+	Idle Status = iota
+	// HitActive: the handlers in front of the instruction run.
+	HitActive
+	// HitSS: the instruction is executed out of line.
+	HitSS
+	// Reenter: an instruction that was hit inside a hit is executed out of
+	// line, without handlers.
+	Reenter
+	// HitSSDone: the handlers behind the instruction run.
+	HitSSDone
+)
+
+var statusNames = [...]string{"idle", "active", "ss", "reenter", "ssdone"}
+
+// String returns the status in a word.
+func (s Status) String() string {
+	if int(s) < len(statusNames) {
+		return statusNames[s]
+	}
+	return "invalid"
+}
+
+// Way is how the instruction of a hit is executed.
+type Way uint8
+
+const (
+	WayNone     Way = iota
+	WayStep         // in the slot, up to an exception behind it
+	WayBoost        // in the slot, which jumps back
+	WayEmulate      // interpreted
+	WayDetour       // among the moved instructions of a detour buffer
+	WayRedirect     // not at all: a handler changed the instruction pointer
+)
+
+var wayNames = [...]string{"", "step", "boost", "emulate", "detour", "redirect"}
+
+// String returns the way in a word; empty for none.
+func (w Way) String() string {
+	if int(w) < len(wayNames) {
+		return wayNames[w]
+	}
+	return "invalid"
+}
+
+// Transition is a change of a CPU's state.
+type Transition struct {
+	CPU    int
+	Addr   uint64 // of the probe
+	Status Status
+	Way    Way  // where the execution of the instruction begins
+	Missed bool // the hit was inside another one, and no handler runs
+	Jump   bool // the hit came through a jump, not a breakpoint
+}
