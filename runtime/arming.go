@@ -7,14 +7,14 @@ import (
 	"xol/patch"
 )
 
-// settle arms or disarms the site as its probes and the global switch have it,
+// reconcile arms or disarms the site as its probes and the global switch have it,
 // and lets the optimizer look at it and at its neighbours.
-func (r *optimizer) settle(s *site) error {
-	if s.gone {
+func (r *optimizer) reconcile(s *site) error {
+	if s.state == siteGone {
 		return nil
 	}
-	want := r.armed && s.enabled() && s.lost == nil
-	if want != s.armed {
+	want := r.armed && s.enabled() && s.state != siteLost
+	if want != s.state.armed() {
 		if !want {
 			return r.disarm(s)
 		}
@@ -22,39 +22,38 @@ func (r *optimizer) settle(s *site) error {
 			return err
 		}
 	}
-	r.consider(s)
-	return nil
+	return r.consider(s)
 }
 
-func (r *optimizer) arm(s *site) (err error) {
+func (r *optimizer) arm(s *site) error {
+	put := r.execute
 	if s.entry {
-		err = r.patchEntry(s, patch.Arm)
-		s.armed = err == nil
+		put = r.patchEntry
+	} else {
+		for _, n := range r.covering(s.addr) {
+			if err := r.toBreakpoint(n); err != nil {
+				return err
+			}
+		}
+	}
+	if err := put(s, patch.Arm); err != nil {
 		return err
 	}
-	for _, n := range r.covering(s.addr) {
-		r.toBreakpoint(n)
-	}
-	err = r.execute(s, patch.Arm)
-	s.armed = err == nil
-	return err
+	return s.on(siteArm)
 }
 
 func (r *optimizer) disarm(s *site) error {
-	if !s.armed {
+	if !s.state.armed() {
 		return nil
 	}
 	if s.entry {
-		s.armed = false
-		return r.patchEntry(s, patch.Disarm)
+		return errors.Join(s.on(siteDisarm), r.patchEntry(s, patch.Disarm))
 	}
-	r.toBreakpoint(s)
-	err := r.execute(s, patch.Disarm)
-	s.armed = false
+	errs := []error{r.toBreakpoint(s), r.execute(s, patch.Disarm), s.on(siteDisarm)}
 	for _, n := range r.covering(s.addr) {
-		r.consider(n)
+		errs = append(errs, r.consider(n))
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 // SetArmed is the global switch: off, no probe is hit, and each keeps its own
@@ -66,7 +65,7 @@ func (r *optimizer) SetArmed(on bool) error {
 	r.armed = on
 	var errs []error
 	for _, s := range r.byAddress() {
-		errs = append(errs, r.settle(s))
+		errs = append(errs, r.reconcile(s))
 	}
 	return errors.Join(errs...)
 }

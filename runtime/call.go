@@ -166,7 +166,7 @@ func (r *Runtime) closing() {
 		p.gone, p.enabled = true, false
 	}
 	for _, s := range r.byAddress() {
-		s.gone, s.armed = true, false
+		_ = s.on(siteUnload)
 		r.gone = append(r.gone, s)
 		delete(r.sites, s.addr)
 	}

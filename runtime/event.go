@@ -50,16 +50,16 @@ func (r *hits) placeOf(pc uint64) (p copyPlace, ok bool) {
 // surface has a CPU show an event as it would without probes: at an original
 // address, with the registers of the program, and with no jump in the way when the
 // CPU goes on there. What is left of its hit waits until it does.
-func (r *hits) surface(cpu int, ev machine.Event) machine.Event {
+func (r *hits) surface(cpu int, ev machine.Event) (machine.Event, error) {
 	regs := r.m.CPU(cpu)
 	p, ok := r.placeOf(regs.Reg(r.file.PC))
 	if !ok {
-		return ev
+		return ev, nil
 	}
 	return r.surfaceAt(cpu, ev, &p)
 }
 
-func (r *hits) surfaceAt(cpu int, ev machine.Event, p *copyPlace) machine.Event {
+func (r *hits) surfaceAt(cpu int, ev machine.Event, p *copyPlace) (machine.Event, error) {
 	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
 	pc := regs.Reg(r.file.PC)
 	at := p.original(pc, ev.Kind)
@@ -85,8 +85,7 @@ func (r *hits) surfaceAt(cpu int, ev machine.Event, p *copyPlace) machine.Event 
 	if c.current.site == p.site {
 		r.leave(cpu)
 	}
-	r.uncover(at)
-	return ev
+	return ev, r.uncover(at)
 }
 
 // resume goes on with what an event has left of a CPU's hit. The handlers before
@@ -111,7 +110,7 @@ func (r *hits) resume(cpu int) error {
 	c.waiting = waiting{}
 	s, now := w.site, r.present(w.site)
 	switch pc := regs.Reg(r.file.PC); {
-	case s.gone || now == nil || !now.armed:
+	case s.state == siteGone || now == nil || !now.state.armed():
 	case pc == s.inst.Next() && s.hasPost():
 		r.enter(cpu, HitSSDone, s)
 		r.runPost(cpu, s)

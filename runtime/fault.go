@@ -87,7 +87,7 @@ func (r *hits) entryFault(cpu int, ev machine.Event) (done bool, err error) {
 		return false, nil
 	}
 	next := pc + r.entrySize()
-	if s := r.sites[pc]; s == nil || !s.entry || !s.armed {
+	if s := r.sites[pc]; s == nil || !s.entry || !s.state.armed() {
 		if next, err = r.leaveEntry(cpu, pc); err != nil || next == 0 {
 			return false, err
 		}
@@ -230,7 +230,9 @@ func (r *hits) faultAt(cpu int, ev machine.Event, p *copyPlace) error {
 		return nil
 	}
 	if p != nil {
-		r.surfaceAt(cpu, ev, p)
+		if _, err := r.surfaceAt(cpu, ev, p); err != nil {
+			return err
+		}
 	}
 	return &FaultError{CPU: cpu, Fault: f}
 }

@@ -177,7 +177,7 @@ func (r *hits) wayBack(s *site) (w Way, pc uint64) {
 	case r.mustInterpret(s):
 	case s.jump.hits == patch.HitDetour && s.jump.detour.size != 0:
 		return WayDetour, s.jump.detour.moved
-	case s.boosting == boostReady && !s.hasPost() && !s.gone:
+	case s.boosting == boostReady && !s.hasPost() && s.state != siteGone:
 		return WayBoost, s.boosted.addr
 	}
 	return WayNone, 0
@@ -216,7 +216,7 @@ func (r *hits) complete(cpu int) error {
 	if s.scratch != noScratch {
 		regs.SetReg(s.scratch, r.file.Word(*c.inFront(), s.scratch))
 	}
-	if s.boosting == boostUnknown && len(s.probes) > 0 && !s.gone && !s.closed {
+	if s.boosting == boostUnknown && len(s.probes) > 0 && s.state != siteGone && s.state != siteReplaced {
 		r.prepareBoost(s)
 	}
 	if c.current.status == HitSS && s.hasPost() {
@@ -274,7 +274,7 @@ func (r *hits) jumped(cpu int) error {
 // jumpHit runs the handlers of a hit that came through a jump. The registers are in
 // the CPU where frame is 0.
 func (r *hits) jumpHit(cpu int, s *site, frame uint64) error {
-	if s == nil || !s.armed {
+	if s == nil || !s.state.armed() {
 		return nil // closed or disarmed while this CPU was in the buffer
 	}
 	if r.cpus[cpu].current.status != Idle {
@@ -321,7 +321,7 @@ func (r *hits) hostCalled(cpu int, addr uint64) (err error) {
 // leads back by itself.
 func (r *hits) quick(cpu int, addr uint64) (handled bool, err error) {
 	s := r.sites[addr]
-	if s == nil || !s.armed {
+	if s == nil || !s.state.armed() {
 		return false, nil
 	}
 	if w, _ := r.wayBack(s); w == WayNone {

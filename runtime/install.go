@@ -11,10 +11,15 @@ import (
 // in, is one of its methods.
 type installer struct{ areas }
 
+// patch has CPUs execute code at addr. Nothing else writes to the program's text, or to
+// code that a CPU may be in.
+func (r *installer) patch(addr uint64, code []byte) error { return r.m.Patch(addr, code) }
+
+// carryOut carries out a step of a plan.
 func (r *installer) carryOut(s *site, step *patch.Step) error {
 	switch step.Kind {
 	case patch.Write:
-		return r.m.Patch(step.Addr, step.New)
+		return r.patch(step.Addr, step.New)
 	case patch.Redirect:
 		s.jump.hits = step.Hits
 	}
@@ -69,23 +74,22 @@ func (r *installer) patchSite(s *site) *patch.Site {
 // withdraw has CPUs execute what is in memory at a site, at once.
 func (r *installer) withdraw(s *site) error {
 	size := len(r.isa.Breakpoint(r.opt.Kernel))
-	if s.jump.stage != jumpNone || s.entry {
+	if s.state.jumping() || s.entry {
 		size = max(size, min(len(s.original), r.isa.JumpLen()))
 	}
-	s.jump.stage, s.jump.plan, s.jump.queued, s.armed = jumpNone, nil, false, false
+	s.jump.plan, s.jump.queued = nil, false
 	code := r.buffer(size)
 	if err := r.m.Read(code, s.addr); err != nil {
 		return nil // it is not there any more
 	}
-	return r.m.Patch(s.addr, code)
+	return r.patch(s.addr, code)
 }
 
 // close has CPUs that execute what was made of a site trap where an instruction of the
 // program starts.
 func (r *installer) close(s *site) error {
-	s.closed = true
 	var errs []error
-	trap := func(addr uint64) { errs = append(errs, r.m.Patch(addr, r.isa.Breakpoint(r.opt.Kernel))) }
+	trap := func(addr uint64) { errs = append(errs, r.patch(addr, r.isa.Breakpoint(r.opt.Kernel))) }
 	for _, p := range [...]piece{s.step, s.boosted} {
 		if p.size != 0 {
 			trap(p.addr)
@@ -100,9 +104,10 @@ func (r *installer) close(s *site) error {
 }
 
 // reopen takes away what close has put into a piece.
-func (r *installer) reopen(p piece) {
+func (r *installer) reopen(p piece) error {
 	code := r.buffer(int(p.size))
-	if r.m.Read(code, p.addr) == nil {
-		_ = r.m.Patch(p.addr, code)
+	if err := r.m.Read(code, p.addr); err != nil {
+		return err
 	}
+	return r.patch(p.addr, code)
 }

@@ -110,7 +110,7 @@ type Stats struct {
 
 // Stats counts.
 func (r *Runtime) Stats() Stats {
-	st := Stats{Pending: len(r.queue) + len(r.planned) + len(r.garbage)}
+	st := Stats{Pending: r.pending()}
 	for _, s := range r.sites {
 		st.Guest += int(s.step.size + s.boosted.size + s.jump.detour.size)
 		if s.internal {
@@ -118,7 +118,7 @@ func (r *Runtime) Stats() Stats {
 		}
 		st.Sites++
 		st.Probes += len(s.probes)
-		if s.jump.stage == jumpStands {
+		if s.state == siteOptimized {
 			st.Optimized++
 		}
 		if s.boosting == boostReady {

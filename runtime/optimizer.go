@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"slices"
 
 	"xol/decode"
@@ -17,7 +18,8 @@ type optimizer struct {
 	queue      []*site // that may be optimized
 	planned    []*site // with a plan under way
 	garbage    []garbage
-	due        int // instructions until the next pass
+	due        int    // instructions until the next pass
+	done       uint64 // steps that passes have carried out: what Settle knows progress by
 }
 
 // garbage is what a site had, until no CPU can be in it any more.
@@ -28,85 +30,91 @@ type garbage struct {
 	all    bool   // the site itself is gone
 }
 
-func (r *optimizer) busy() bool { return len(r.queue)+len(r.planned)+len(r.garbage) > 0 }
-
-// work is a number that changes whenever a pass gets on.
-func (r *optimizer) work() int {
-	n := 1000*len(r.queue) + 100*len(r.garbage) + 10*len(r.planned)
+// pending is how many sites wait for a plan, or for a step of theirs, and how many
+// pieces for their end.
+func (r *optimizer) pending() int {
+	n := len(r.queue) + len(r.garbage)
 	for _, s := range r.planned {
-		n -= s.jump.next
+		if s.jump.plan != nil {
+			n++
+		}
 	}
 	return n
 }
 
 // consider looks at a site after something has changed that it depends on, and
 // at those whose region it is in.
-func (r *optimizer) consider(s *site) {
-	r.considerOne(s)
+func (r *optimizer) consider(s *site) error {
+	errs := []error{r.considerOne(s)}
 	for _, n := range r.covering(s.addr) {
-		r.considerOne(n)
+		errs = append(errs, r.considerOne(n))
 	}
+	return errors.Join(errs...)
 }
 
-func (r *optimizer) considerOne(s *site) {
+func (r *optimizer) considerOne(s *site) error {
 	if s.entry {
-		return
+		return nil
 	}
 	want := r.optimizing && r.mayJump(s)
 	switch {
-	case want && s.jump.stage == jumpNone && !s.jump.queued:
+	case want && s.state == siteArmed && !s.jump.queued:
 		s.jump.queued = true
 		r.queue = append(r.queue, s)
-	case !want && s.jump.stage == jumpStands:
-		r.unoptimize(s)
-	case !want && s.jump.stage == jumpOptimizing:
-		r.toBreakpoint(s)
+	case !want && s.state == siteOptimized:
+		return r.begin(s, patch.Unoptimize, siteUnoptimize)
+	case !want && s.state == siteOptimizing:
+		return r.toBreakpoint(s)
 	}
+	return nil
 }
 
-// pass is one pass.
+// pass is one pass: what no CPU is in any more is released, each plan gets on by a step,
+// and what waits gets a plan.
 func (r *optimizer) pass() error {
-	r.collect()
+	if err := r.collect(); err != nil {
+		return err
+	}
 	r.planned = slices.DeleteFunc(r.planned, func(s *site) bool { return s.jump.plan == nil })
 	for _, s := range r.planned {
 		if err := r.advance(s); err != nil {
 			return err
 		}
 	}
-	for _, s := range r.queue {
+	queue := r.queue
+	r.queue = nil
+	for _, s := range queue {
+		r.done++
 		if !s.jump.queued {
 			continue
 		}
 		s.jump.queued = false
-		if r.optimizing && s.jump.stage == jumpNone && r.mayJump(s) {
-			r.start(s)
+		if r.optimizing && s.state == siteArmed && r.mayJump(s) {
+			r.optimize(s)
 		}
 	}
-	r.queue = r.queue[:0]
 	return nil
 }
 
-// start prepares the detour buffer and the plan of a site.
-func (r *optimizer) start(s *site) {
-	if err := r.makeDetour(s); err != nil {
-		s.jump.failed = true
-		return
+// optimize prepares the detour buffer and the plan of a site. Where there can be none,
+// the breakpoint stays.
+func (r *optimizer) optimize(s *site) {
+	err := r.makeDetour(s)
+	if err == nil {
+		err = r.begin(s, patch.Optimize, siteOptimize)
 	}
-	r.begin(s, patch.Optimize, jumpOptimizing)
+	s.jump.failed = err != nil
 }
 
-func (r *optimizer) unoptimize(s *site) {
-	r.begin(s, patch.Unoptimize, jumpUnoptimizing)
-}
-
-func (r *optimizer) begin(s *site, op patch.Operation, stage jumpStage) {
+// begin begins a plan.
+func (r *optimizer) begin(s *site, op patch.Operation, event siteEvent) error {
 	plan, err := r.isa.PlanPatch(op, r.patchSite(s))
 	if err != nil {
-		s.jump.failed = true
-		return
+		return err
 	}
-	s.jump.plan, s.jump.next, s.jump.stage = plan, 0, stage
+	s.jump.plan, s.jump.next = plan, 0
 	r.planned = append(r.planned, s)
+	return s.on(event)
 }
 
 // advance carries out the next step of a plan. A write that CPUs must not meet
@@ -121,25 +129,24 @@ func (r *optimizer) advance(s *site) error {
 			return err
 		}
 		s.jump.next++
+		r.done++
 		if !step.Alone {
 			break
 		}
 	}
 	if s.jump.plan != nil && s.jump.next == len(s.jump.plan.Steps) {
-		r.finish(s)
+		return r.finishPlan(s)
 	}
 	return nil
 }
 
-func (r *optimizer) finish(s *site) {
+func (r *optimizer) finishPlan(s *site) error {
 	s.jump.plan = nil
-	if s.jump.stage == jumpOptimizing {
-		s.jump.stage = jumpStands
-		return
+	if err := s.on(siteFinish); err != nil || s.state == siteOptimized {
+		return err
 	}
-	s.jump.stage = jumpNone
 	r.discard(s)
-	r.considerOne(s)
+	return r.considerOne(s)
 }
 
 // discard has the detour buffer of a site released once nobody is in it.
@@ -151,18 +158,20 @@ func (r *optimizer) discard(s *site) {
 }
 
 // collect releases what no CPU is in any more.
-func (r *optimizer) collect() {
+func (r *optimizer) collect() error {
+	var errs []error
 	r.garbage = slices.DeleteFunc(r.garbage, func(g garbage) bool {
 		counts := g.count != 0 && len(g.site.jump.old) > 0
 		if counts || g.all && r.handled(g.site) || slices.ContainsFunc(g.pieces, r.occupied) {
 			return false
 		}
+		r.done++
 		if g.count != 0 {
 			r.counters.giveBack(g.count)
 		}
 		for _, p := range g.pieces {
-			if g.site.closed && p.size != 0 {
-				r.reopen(p)
+			if g.site.state == siteReplaced && p.size != 0 {
+				errs = append(errs, r.reopen(p))
 			}
 			r.release(p)
 			old := &g.site.jump.old
@@ -170,15 +179,21 @@ func (r *optimizer) collect() {
 		}
 		return true
 	})
+	return errors.Join(errs...)
 }
 
 // SetOptimization is the switch of jump optimization. Off, jumps become
 // breakpoints again; on, breakpoints jumps.
-func (r *optimizer) SetOptimization(on bool) {
-	r.optimizing = on
-	for _, s := range r.byAddress() {
-		r.consider(s)
+func (r *optimizer) SetOptimization(on bool) error {
+	if r.closed {
+		return machine.ErrClosed
 	}
+	r.optimizing = on
+	var errs []error
+	for _, s := range r.byAddress() {
+		errs = append(errs, r.consider(s))
+	}
+	return errors.Join(errs...)
 }
 
 // Settle runs the optimizer until it has nothing left to do, or has to wait for
@@ -187,12 +202,12 @@ func (r *optimizer) Settle() error {
 	if r.closed {
 		return machine.ErrClosed
 	}
-	for r.busy() {
-		before := r.work()
+	for r.pending() > 0 {
+		before := r.done
 		if err := r.pass(); err != nil {
 			return err
 		}
-		if r.work() == before {
+		if r.done == before {
 			break
 		}
 	}
@@ -201,7 +216,7 @@ func (r *optimizer) Settle() error {
 
 // mayJump reports whether a breakpoint may become a jump now.
 func (r *optimizer) mayJump(s *site) bool {
-	return s.armed && s.region.OK() && !s.jump.failed && s.enabled() && !s.hasPost() && !s.redirects() &&
+	return s.state.armed() && s.region.OK() && !s.jump.failed && s.enabled() && !s.hasPost() && !s.redirects() &&
 		!r.neighbourInside(s) && (r.opt.Kernel || !s.crosses(int(s.region.Region))) &&
 		!(r.keepsCalls && r.movesCall(s))
 }
@@ -216,7 +231,7 @@ func (r *optimizer) movesCall(s *site) bool {
 // neighbourInside reports whether another probe is armed inside the region.
 func (r *optimizer) neighbourInside(s *site) bool {
 	for at := s.addr + 1; at < s.addr+uint64(s.region.Region); at++ {
-		if n := r.sites[at]; n != nil && n.armed {
+		if n := r.sites[at]; n != nil && n.state.armed() {
 			return true
 		}
 	}
@@ -225,33 +240,38 @@ func (r *optimizer) neighbourInside(s *site) bool {
 
 // toBreakpoint makes the text of a site a breakpoint at once, wherever it is on
 // its way.
-func (r *optimizer) toBreakpoint(s *site) {
+func (r *optimizer) toBreakpoint(s *site) error {
 	s.jump.queued = false
-	switch s.jump.stage {
-	case jumpNone:
-		return
-	case jumpStands:
-		r.unoptimize(s)
-		r.hurry(s)
-	case jumpUnoptimizing:
-		r.hurry(s)
-	case jumpOptimizing:
+	if s.state == siteOptimized {
+		if err := r.begin(s, patch.Unoptimize, siteUnoptimize); err != nil {
+			return err
+		}
+	}
+	var err error
+	switch s.state {
+	default:
+		return nil
+	case siteUnoptimizing:
+		err = r.hurry(s)
+	case siteOptimizing:
 		breakpoint := r.isa.Breakpoint(r.opt.Kernel) // the jump may stand already
-		_ = r.m.Patch(s.addr, breakpoint)
-		_ = r.m.Patch(s.addr+uint64(len(breakpoint)), s.original[len(breakpoint):])
+		err = errors.Join(r.patch(s.addr, breakpoint), r.patch(s.addr+uint64(len(breakpoint)), s.original[len(breakpoint):]))
 		s.jump.hits = patch.HitSlot
 	}
-	s.jump.stage, s.jump.plan = jumpNone, nil
+	s.jump.plan = nil
 	r.discard(s)
+	return errors.Join(err, s.on(siteRevert))
 }
 
 // hurry carries out what is left of a plan, without waiting: what waits are the
 // pieces that are discarded.
-func (r *optimizer) hurry(s *site) {
-	for s.jump.plan != nil && s.jump.next < len(s.jump.plan.Steps) {
-		_ = r.carryOut(s, &s.jump.plan.Steps[s.jump.next])
-		s.jump.next++
+func (r *optimizer) hurry(s *site) error {
+	for ; s.jump.next < len(s.jump.plan.Steps); s.jump.next++ {
+		if err := r.carryOut(s, &s.jump.plan.Steps[s.jump.next]); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // retire discards all that a site has.
@@ -268,11 +288,12 @@ func (r *optimizer) retireCount(p *probe, s *site) {
 }
 
 // uncover has the original text stand at addr, where a jump covers it.
-func (r *optimizer) uncover(addr uint64) {
+func (r *optimizer) uncover(addr uint64) error {
+	var errs []error
 	for _, s := range r.covering(addr) {
-		if s.jump.stage != jumpNone {
-			r.toBreakpoint(s)
-			r.considerOne(s)
+		if s.state.jumping() {
+			errs = append(errs, r.toBreakpoint(s), r.considerOne(s))
 		}
 	}
+	return errors.Join(errs...)
 }

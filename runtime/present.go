@@ -28,10 +28,10 @@ func (r *hits) comeBack(cpu int, s *site, addr uint64) error {
 // present returns the site that has taken the place of s, or s itself; nil where there
 // is none.
 func (r *hits) present(s *site) *site {
-	if !s.closed {
+	if s.state != siteReplaced {
 		return s
 	}
-	if now := r.sites[s.addr]; now != nil && now.origin == s.origin && now.lost == nil {
+	if now := r.sites[s.addr]; now != nil && now.origin == s.origin && now.state != siteLost {
 		return now
 	}
 	return nil
@@ -58,7 +58,7 @@ func (r *hits) executePresent(cpu int, s *site, again bool) error {
 func (r *hits) landed(cpu int, addr uint64) bool {
 	for _, s := range r.covering(addr) {
 		b := &s.jump.detour
-		if b.size == 0 || s.jump.stage == jumpNone || !r.patchedAt(addr) {
+		if b.size == 0 || !s.state.jumping() || !r.patchedAt(addr) {
 			continue
 		}
 		for _, step := range b.steps[:len(b.steps)-1] {

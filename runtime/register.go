@@ -35,9 +35,8 @@ func (r *registry) register(p *probe) error {
 		return err
 	}
 	p.site, p.enabled = s, !p.Disabled
-	r.toBreakpoint(s)
 	s.probes = append(slices.Clip(s.probes), p)
-	if err := r.settle(s); err != nil {
+	if err := errors.Join(r.toBreakpoint(s), r.reconcile(s)); err != nil {
 		return errors.Join(refuse(p, addr, &ruleNotText, err), r.unregister(p))
 	}
 	return nil
@@ -51,7 +50,7 @@ func (r *registry) siteFor(p *probe, im *Image, addr uint64) (*site, error) {
 	}
 	addr, entry := r.placeEntry(p, im, answer.addr)
 	if s := r.sites[addr]; s != nil {
-		if s.lost != nil {
+		if s.state == siteLost {
 			return nil, refuse(p, addr, s.lost.Rule, s.lost.Err)
 		}
 		return s, nil
@@ -84,22 +83,22 @@ func (r *registry) unregister(p *probe) error {
 		s.probes = slices.DeleteFunc(slices.Clone(s.probes), func(q *probe) bool { return q == p })
 		return refuse(p, s.addr, &ruleClosed, machine.ErrClosed)
 	}
-	if !s.gone {
-		r.toBreakpoint(s)
+	var err error
+	if s.state != siteGone {
+		err = r.toBreakpoint(s)
 	}
 	if p.counter != 0 {
 		r.retireCount(p, s)
 	}
 	s.probes = slices.DeleteFunc(slices.Clone(s.probes), func(q *probe) bool { return q == p })
 	if len(s.probes) > 0 {
-		return r.settle(s)
+		return errors.Join(err, r.reconcile(s))
 	}
-	if s.gone {
+	if s.state == siteGone {
 		r.gone = deleteFrom(r.gone, s)
 		return nil
 	}
-	err := r.disarm(s)
-	r.displace(s)
+	err = errors.Join(err, r.disarm(s), r.displace(s))
 	r.retire(s)
 	return err
 }
@@ -128,8 +127,7 @@ func (r *registry) setEnabled(p *probe, on bool) error {
 		return nil
 	}
 	p.enabled = on
-	r.toBreakpoint(p.site)
-	return r.settle(p.site)
+	return errors.Join(r.toBreakpoint(p.site), r.reconcile(p.site))
 }
 
 // resolve finds the address that a probe names.
@@ -221,16 +219,15 @@ func (r *registry) refusePreparation(p *probe, s *site, err error) error {
 }
 
 // forget has the probes of a site gone with their text.
-func (r *registry) forget(s *site) {
-	s.gone, s.armed = true, false
-	s.jump.stage, s.jump.plan = jumpNone, nil
+func (r *registry) forget(s *site) error {
+	s.jump.plan, s.jump.queued = nil, false
 	r.discard(s)
 	for _, p := range s.probes {
 		p.gone, p.enabled = true, false
 	}
-	r.displace(s)
 	r.gone = append(r.gone, s)
 	r.retire(s)
+	return errors.Join(s.on(siteUnload), r.displace(s))
 }
 
 // newEntry prepares a probe that is called.

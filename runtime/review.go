@@ -37,7 +37,7 @@ func (r *registry) review(im *Image, fn *function) error {
 
 // stands reports whether a site is as it would be made now.
 func (r *registry) stands(s *site) bool {
-	if s.lost != nil {
+	if s.state == siteLost {
 		return false
 	}
 	now := make([]byte, len(s.original))
@@ -55,32 +55,35 @@ func (r *registry) stands(s *site) bool {
 // to the program where its next instruction starts.
 func (r *registry) replace(s *site) error {
 	var errs []error
-	if s.armed {
+	if s.state.armed() {
 		errs = append(errs, r.withdraw(s))
 	}
 	r.discard(s)
-	errs = append(errs, r.displace(s))
+	errs = append(errs, s.on(siteReplace), r.displace(s))
 	now := r.remake(s)
 	now.probes, now.origin = s.probes, s.origin
 	for _, p := range now.probes {
 		p.site = now
 	}
+	if now.lost != nil {
+		errs = append(errs, now.on(siteRefuse))
+	}
 	errs = append(errs, r.put(now), r.close(s))
 	r.retire(s)
-	return errors.Join(append(errs, r.settle(now))...)
+	return errors.Join(append(errs, r.reconcile(now))...)
 }
 
 // remake returns what stands at the place of a site now.
 func (r *registry) remake(s *site) *site {
-	lost := &site{addr: s.addr, image: s.image, entry: s.entry, boosting: boostNever}
-	if s.entry {
-		lost.lost = refuse(s.probes[0], s.addr, &ruleTextEntry, nil).(*RegisterError)
-		return lost
+	var now *site
+	err := refuse(s.probes[0], s.addr, &ruleTextEntry, nil)
+	if !s.entry {
+		now, err = r.newSite(s.probes[0], s.image, s.addr, nil)
 	}
-	now, err := r.newSite(s.probes[0], s.image, s.addr, nil)
 	if err == nil {
 		return now
 	}
+	lost := &site{addr: s.addr, image: s.image, entry: s.entry, boosting: boostNever}
 	if !errors.As(err, &lost.lost) {
 		lost.lost = refuse(s.probes[0], s.addr, &ruleNotText, err).(*RegisterError)
 	}

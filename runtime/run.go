@@ -279,10 +279,10 @@ func (r *Runtime) trapped(cpu int, ev machine.Event) error {
 		}
 		return r.complete(cpu)
 	}
-	if s := r.sites[ev.Addr]; s != nil && s.armed {
+	if s := r.sites[ev.Addr]; s != nil && s.state.armed() {
 		return r.breakpoint(cpu, s)
 	}
-	if s := r.slots.owner(ev.Addr); s != nil && s.closed {
+	if s := r.slots.owner(ev.Addr); s != nil && s.state == siteReplaced {
 		return r.comeBack(cpu, s, ev.Addr)
 	}
 	if r.landed(cpu, ev.Addr) {
@@ -305,7 +305,10 @@ func (r *Runtime) foreign(cpu int, ev machine.Event) error {
 	if err := r.stopStepping(cpu); err != nil {
 		return err
 	}
-	ev = r.surface(cpu, ev)
+	ev, err := r.surface(cpu, ev)
+	if err != nil {
+		return err
+	}
 	for _, n := range r.notifiers {
 		r.placed(cpu, ev.Addr)
 		if n(cpu, regs, ev) {
@@ -321,5 +324,6 @@ func (r *Runtime) stop(cpu int, ev machine.Event) error {
 	if err := r.stopStepping(cpu); err != nil {
 		return err
 	}
-	return &StopError{CPU: cpu, Event: r.surface(cpu, ev)}
+	ev, err := r.surface(cpu, ev)
+	return cmp.Or(err, error(&StopError{CPU: cpu, Event: ev}))
 }

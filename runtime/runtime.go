@@ -105,14 +105,15 @@ func (r *Runtime) Unload(im *Image) error {
 		return errUnloaded
 	}
 	im.unloaded = true
+	var errs []error
 	for _, s := range r.byAddress() {
 		if s.image == im {
-			r.forget(s)
+			errs = append(errs, r.forget(s))
 		}
 	}
 	r.images = deleteFrom(r.images, im)
 	r.retireEntries(im)
-	return r.forgetJudged(im)
+	return errors.Join(append(errs, r.forgetJudged(im))...)
 }
 
 var (

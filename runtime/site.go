@@ -19,8 +19,7 @@ type site struct {
 	step     piece    // the copy with a breakpoint behind it
 	boosted  piece    // the copy with a jump back
 	boosting boost
-	armed    bool // a breakpoint or a jump stands
-	gone     bool
+	state    siteState
 	internal bool // the runtime's own
 	several  bool // the copy accesses memory behind other instructions
 	entry    bool // a patchable entry, which becomes a call
@@ -28,8 +27,7 @@ type site struct {
 	scratch  int  // register through which the copy addresses memory, or noScratch
 	function *function
 	origin   *origin        // of the site, and of those that have taken its place
-	lost     *RegisterError // why there is nothing in the text; nil where there may be
-	closed   bool           // the text has changed: what CPUs execute of it is not what they should
+	lost     *RegisterError // why the site is lost; nil where it is not
 
 	jump jumpState
 }
@@ -51,7 +49,6 @@ const (
 
 // jumpState is where a site is on its way from breakpoint to jump and back.
 type jumpState struct {
-	stage  jumpStage
 	detour buffer
 	old    []buffer // that CPUs may still be in
 	hits   patch.Hits
@@ -82,15 +79,6 @@ func (j *jumpState) at(addr uint64) *buffer {
 	return nil
 }
 
-type jumpStage uint8
-
-const (
-	jumpNone jumpStage = iota
-	jumpOptimizing
-	jumpStands
-	jumpUnoptimizing
-)
-
 // piece is a part of the areas for copies; its size is 0 where there is none.
 type piece struct {
 	addr uint64
@@ -110,7 +98,7 @@ func (s *site) crosses(n int) bool { return s.addr/pageSize != (s.addr+uint64(n)
 
 // enabled reports whether any of the probes wants to be hit.
 func (s *site) enabled() bool {
-	return !s.gone && slices.ContainsFunc(s.probes, func(p *probe) bool { return p.enabled })
+	return s.state != siteGone && slices.ContainsFunc(s.probes, func(p *probe) bool { return p.enabled })
 }
 
 // needsBreakpoint reports whether a probe keeps its site from becoming a jump.
@@ -145,10 +133,12 @@ func (s *site) counter() *probe {
 }
 
 func (p *probe) optimized() bool {
-	return p.site != nil && p.site.jump.stage == jumpStands && p.enabled
+	return p.site != nil && p.site.state == siteOptimized && p.enabled
 }
 
-func (p *probe) called() bool { return p.site != nil && p.site.entry && p.site.armed && p.enabled }
+func (p *probe) called() bool {
+	return p.site != nil && p.site.entry && p.site.state.armed() && p.enabled
+}
 
 func (p *probe) boosted() bool { return p.site != nil && p.site.boosting == boostReady }
 

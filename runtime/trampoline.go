@@ -49,7 +49,9 @@ func (r *registry) makeTrampoline(im *Image) error {
 	if err := r.execute(s, patch.Arm); err != nil {
 		return err
 	}
-	s.armed = true
+	if err := s.on(siteArm); err != nil {
+		return err
+	}
 	return r.boostTrampoline()
 }
 
@@ -63,15 +65,11 @@ func (r *registry) boostTrampoline() error {
 	if err := r.makeDetour(s); err != nil {
 		return err
 	}
-	plan, err := r.isa.PlanPatch(patch.Optimize, r.patchSite(s))
-	if err != nil {
+	if err := r.begin(s, patch.Optimize, siteOptimize); err != nil {
 		return err
 	}
-	for i := range plan.Steps {
-		if err := r.carryOut(s, &plan.Steps[i]); err != nil {
-			return err
-		}
+	if err := r.hurry(s); err != nil {
+		return err
 	}
-	s.jump.stage = jumpStands
-	return nil
+	return r.finishPlan(s)
 }

@@ -3,6 +3,7 @@ package runtime
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -62,8 +63,9 @@ func (r *watchpoints) takeSlots(p *watchpoint) error {
 		}
 		victims = append(victims, least)
 	}
+	var errs []error
 	for _, q := range victims {
-		r.dropSlots(q)
+		errs = append(errs, r.dropSlots(q))
 	}
 	for _, cpu := range cpus {
 		w.slots[cpu] = append(w.slots[cpu], p)
@@ -71,11 +73,10 @@ func (r *watchpoints) takeSlots(p *watchpoint) error {
 	p.active = true
 	if w.active++; w.active == 1 {
 		r.keepsCalls = true
-		r.keepCalls()
+		errs = append(errs, r.keepCalls())
 	}
-	if err := r.program(); err != nil {
-		r.dropSlots(p)
-		return refuse(p, p.Addr, &ruleNoWatch, err)
+	if err := errors.Join(append(errs, r.program())...); err != nil {
+		return refuse(p, p.Addr, &ruleNoWatch, errors.Join(err, r.dropSlots(p)))
 	}
 	for _, q := range victims {
 		if q.Relinquished != nil {
@@ -85,26 +86,30 @@ func (r *watchpoints) takeSlots(p *watchpoint) error {
 	return nil
 }
 
-func (r *watchpoints) dropSlots(p *watchpoint) {
+func (r *watchpoints) dropSlots(p *watchpoint) error {
 	for cpu, held := range r.watches.slots {
 		r.watches.slots[cpu] = deleteFrom(held, p)
 	}
 	p.active = false
+	var errs []error
 	if r.watches.active--; r.watches.active == 0 {
 		r.keepsCalls = false
 		for _, s := range r.byAddress() {
-			r.considerOne(s)
+			errs = append(errs, r.considerOne(s))
 		}
 	}
+	return errors.Join(errs...)
 }
 
 // keepCalls has no jump stand in the place of calls.
-func (r *watchpoints) keepCalls() {
+func (r *watchpoints) keepCalls() error {
+	var errs []error
 	for _, s := range r.byAddress() {
-		if s.jump.stage != jumpNone && !s.internal && r.movesCall(s) {
-			r.toBreakpoint(s)
+		if s.state.jumping() && !s.internal && r.movesCall(s) {
+			errs = append(errs, r.toBreakpoint(s))
 		}
 	}
+	return errors.Join(errs...)
 }
 
 // giveSlotsBack frees the probe's slots, for those that wait for one: the most
@@ -113,13 +118,13 @@ func (r *watchpoints) giveSlotsBack(p *watchpoint) error {
 	if !p.active {
 		return nil
 	}
-	r.dropSlots(p)
+	err := r.dropSlots(p)
 	waiting := slices.DeleteFunc(slices.Clone(r.watches.probes), func(q *watchpoint) bool { return q.active || !q.enabled })
 	slices.SortStableFunc(waiting, func(a, b *watchpoint) int { return cmp.Compare(b.Priority, a.Priority) })
 	for _, q := range waiting {
 		_ = r.takeSlots(q) // it waits on where there is none
 	}
-	return r.program()
+	return errors.Join(err, r.program())
 }
 
 // program shows the CPUs what to watch.
