@@ -4,14 +4,14 @@ package guest
 
 import "xol/internal/unicorn"
 
-// head is the start of a page as it was in front of an instruction.
+// head is the start of a page as it was before an instruction.
 type head struct {
 	physical uint64
 	bytes    [len(unicorn.MemoryAccess{}.Old)]byte
 }
 
-// heads returns those of the page that a CPU was kept from and of the one behind, where
-// an access may go on that starts in the page in front.
+// heads returns those of the page that a CPU was kept from and of the one after, where
+// an access may go on that starts in the page before.
 func (c *CPU) heads() (heads [2]head) {
 	for i := range heads {
 		if p := c.m.memory.pages[c.fault.page+uint64(i)*PageSize]; p != nil {
@@ -23,7 +23,7 @@ func (c *CPU) heads() (heads [2]head) {
 }
 
 // divide makes the accesses that the engine has shown those of the instruction, each
-// in one page. The engine shows one that leaves a page as if the next one were behind it
+// in one page. The engine shows one that leaves a page as if the next one were after it
 // in physical memory; and a load that it makes of two that are aligned, with these.
 func (c *CPU) divide(shown []unicorn.MemoryAccess, heads [2]head) (made []unicorn.MemoryAccess) {
 	for i := 0; i < len(shown); i++ {
@@ -65,7 +65,7 @@ func isPair(list []unicorn.MemoryAccess, next uint64) bool {
 	return a.Addr%size != 0 && list[1].Addr == a.Addr-a.Addr%size && list[2].Addr == next
 }
 
-// following returns where the aligned data are behind those in which an access starts.
+// following returns where the aligned data are after those in which an access starts.
 func (m *Machine) following(a unicorn.MemoryAccess) uint64 {
 	behind := a.Addr - a.Addr%uint64(a.Size) + uint64(a.Size)
 	if behind%PageSize != 0 {

@@ -35,7 +35,7 @@ var amd64Target = target{
 		patched:    "48ffc8" + "c3",                                // dec rax; ret
 		breakpoint: 7,
 		fault:      8,
-		pc:         1, // int3 is behind itself when it traps
+		pc:         1, // int3 is after itself when it traps
 		value:      amd64.RAX,
 		data:       amd64.RSI,
 		nowhere:    amd64.RDI,

@@ -81,7 +81,7 @@ func (c *CPU) atBreakpoint(early *[unicorn.Early]uint64) bool {
 }
 
 // atCall lets the machine's user deal with a call. Where the engine was given
-// registers it goes on behind the gates, lest the call be made again.
+// registers it goes on after the gates, lest the call be made again.
 func (c *CPU) atCall(early *[unicorn.Early]uint64) bool {
 	gate := early[0]
 	c.showEarly(early)
@@ -100,7 +100,7 @@ func (c *CPU) atCall(early *[unicorn.Early]uint64) bool {
 	return err == nil
 }
 
-// passGate has a CPU at a gate execute the instruction behind the gates instead, so
+// passGate has a CPU at a gate execute the instruction after the gates instead, so
 // that the call is not made again.
 func (c *CPU) passGate() {
 	if pc := c.PC(); c.m.gates.Holds(pc) {

@@ -17,7 +17,7 @@ const (
 )
 
 // eachGate calls f with a CPU that calls gateAddr, a function that only returns
-// and is a call of the host: handler stands for the host. In front of textAddr's
+// and is a call of the host: handler stands for the host. Before textAddr's
 // return 1 is added to its argument.
 func eachGate(t *testing.T, f func(t *testing.T, c *CPU, arg int, handler *func() error)) {
 	for _, i := range isas {
@@ -77,7 +77,7 @@ func TestCallsOfTheHost(t *testing.T) {
 			c.Save(state)
 			_, err := c.CallAndRun(1000, text, 40)
 			if v := c.Reg(arg); v != 41 {
-				err = errors.Join(err, fmt.Errorf("argument %d behind the nested call", v))
+				err = errors.Join(err, fmt.Errorf("argument %d after the nested call", v))
 			}
 			c.Restore(state)
 			return err
@@ -137,7 +137,7 @@ func TestCallOfTheHostFails(t *testing.T) {
 		}
 		*handler = func() error { return nil }
 		if _, err := callGate(c, arg); err != nil {
-			t.Errorf("behind an error: %v", err)
+			t.Errorf("after an error: %v", err)
 		}
 	})
 }
@@ -155,12 +155,12 @@ func TestCallOfTheHostPanics(t *testing.T) {
 		}()
 		*handler = func() error { return nil }
 		if _, err := callGate(c, arg); err != nil {
-			t.Errorf("behind a panic: %v", err)
+			t.Errorf("after a panic: %v", err)
 		}
 	})
 }
 
-// TestGateStopsOnce has a CPU stopped in front of the gate: the call is made when it
+// TestGateStopsOnce has a CPU stopped before the gate: the call is made when it
 // goes on.
 func TestGateStopsOnce(t *testing.T) {
 	eachGate(t, func(t *testing.T, c *CPU, arg int, handler *func() error) {

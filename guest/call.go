@@ -26,7 +26,7 @@ type target struct {
 	// syscall does what an instruction that the engine leaves to its user does to
 	// registers; nil where there is none.
 	syscall func(c *CPU)
-	// step switches the exception behind every instruction on or off.
+	// step switches the exception after every instruction on or off.
 	step func(c *CPU, on bool) error
 	// test is code for a start-up test.
 	test testCode
@@ -41,7 +41,7 @@ var targets = map[string]target{
 
 // Call has the CPU call f with integer arguments when it runs next; it is then
 // Running until the function returns. The function's frame is below the stack
-// pointer: a call in the midst of something else disturbs nothing but the
+// pointer: a call in the middle of something else disturbs nothing but the
 // registers.
 func (c *CPU) Call(f machine.Function, args ...uint64) error {
 	if err := c.m.usable(); err != nil {
@@ -54,7 +54,7 @@ func (c *CPU) Call(f machine.Function, args ...uint64) error {
 	for i, v := range args {
 		c.SetReg(k.Args[i], v)
 	}
-	sp := (c.Reg(c.m.File.SP)-k.RedZone-k.Frame)&^15 - k.Skew
+	sp := (c.Reg(c.m.File.SP)-k.RedZone-k.Frame)&^15 - k.Misalignment
 	if k.Link >= 0 {
 		c.SetReg(k.Link, ExitAddress)
 	} else if err := c.m.WriteWord(sp, ExitAddress); err != nil {

@@ -10,7 +10,7 @@ import (
 	"xol/machine"
 )
 
-// TestCopy forks a machine in the midst of a function: both go on, each with
+// TestCopy forks a machine in the middle of a function: both go on, each with
 // memory of its own.
 func TestCopy(t *testing.T) {
 	for _, isa := range arch.Names() {

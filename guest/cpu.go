@@ -251,7 +251,7 @@ func (c *CPU) store() error {
 }
 
 // runHidden runs code that reaches hidden registers. It switches the exception
-// behind every instruction off.
+// after every instruction off.
 func (c *CPU) runHidden(f func(*unicorn.Engine, []byte, machine.State) error) error {
 	err := f(c.engine, c.hiddenData(), c.state)
 	if err == nil && c.own.stepping {
@@ -380,8 +380,8 @@ func (c *CPU) stopped(stop unicorn.Stop, number uint32, err error) (ev machine.E
 	return machine.Event{Kind: machine.EventHalt, Addr: pc}, true, nil
 }
 
-// stopsInFront reports whether a stop is in front of a block or instruction of
-// which the engine tells the address. Its program counter may be behind then, at
+// stopsInFront reports whether a stop is before a block or instruction of
+// which the engine tells the address. Its program counter may be after then, at
 // the branch that led there: running on from that would execute it twice.
 func stopsInFront(stop unicorn.Stop) bool {
 	switch stop {

@@ -161,7 +161,7 @@ func TestPrefixedFaultIsRepeatable(t *testing.T) {
 	})
 }
 
-// TestPrefixedBudget stops in front of every instruction.
+// TestPrefixedBudget stops before every instruction.
 func TestPrefixedBudget(t *testing.T) {
 	for _, isa := range ppc64Names {
 		m := open(t, Options{Exact: true}, isa)
@@ -223,8 +223,8 @@ func TestPrefixedSteps(t *testing.T) {
 	})
 }
 
-// TestPrefixedTrace has prefixed instructions in front of and behind branches: what
-// goes on behind them is no transfer.
+// TestPrefixedTrace has prefixed instructions before and after branches: what
+// goes on after them is no transfer.
 func TestPrefixedTrace(t *testing.T) {
 	for _, isa := range ppc64Names {
 		var got [][2]uint64
@@ -269,7 +269,7 @@ func TestPrefixedIsReplaced(t *testing.T) {
 				}
 				wantEvent(t, c, machine.Event{Kind: machine.EventReturned, Addr: ExitAddress})
 				if got := c.Result(); got != step.want {
-					t.Errorf("behind %s: %d, want %d", step.code, got, step.want)
+					t.Errorf("after %s: %d, want %d", step.code, got, step.want)
 				}
 			}
 		}
@@ -325,7 +325,7 @@ func TestWhatTheEngineDoesNotKnowHasAName(t *testing.T) {
 }
 
 // TestPrefixedSlots executes the copy of a prefixed instruction at every place in
-// a line of 64 bytes, with a jump back behind it.
+// a line of 64 bytes, with a jump back after it.
 func TestPrefixedSlots(t *testing.T) {
 	const slot = textAddr + PageSize
 	eachPPC64(t, Options{}, func(t *testing.T, m *Machine) {

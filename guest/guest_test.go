@@ -110,7 +110,7 @@ func wantEvent(t *testing.T, c *CPU, want machine.Event) {
 }
 
 // TestEvents has each event follow two instructions: their effect is there, and
-// nothing behind happens.
+// nothing after happens.
 func TestEvents(t *testing.T) {
 	for _, i := range isas {
 		size := uint64(len(i.add)) / 2
@@ -205,7 +205,7 @@ func TestPatchReachesEveryCPU(t *testing.T) {
 	}
 }
 
-// TestExactBudget stops in front of every instruction of a straight line.
+// TestExactBudget stops before every instruction of a straight line.
 func TestExactBudget(t *testing.T) {
 	for _, i := range isas {
 		m := open(t, Options{Exact: true}, i.name)
@@ -458,7 +458,7 @@ func TestSingleStep(t *testing.T) {
 func TestTrace(t *testing.T) {
 	for _, c := range []struct {
 		isa, code string
-		want      [][2]uint64 // behind textAddr
+		want      [][2]uint64 // after textAddr
 	}{
 		// call 7; ret; nop; 7: inc rdi; jmp 13; nop; 13: je (not taken); ret
 		{"amd64", "e802000000" + "c3" + "90" + "48ffc7" + "eb01" + "90" + "7401" + "c3", [][2]uint64{{0, 7}, {10, 13}, {15, 5}}},

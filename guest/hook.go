@@ -8,8 +8,8 @@ import (
 	"xol/internal/emulator"
 )
 
-// HookCode has f called with the value of register reg, a general one, in front
-// of every instruction at one of the addresses, by a hook of the engine for each
+// HookCode has f called with the value of register reg, a general one, before
+// every instruction at one of the addresses, by a hook of the engine for each
 // (see unicorn.Engine.HookCode).
 func (c *CPU) HookCode(addrs []uint64, reg int, f func(value uint64)) error {
 	if err := c.m.usable(); err != nil {

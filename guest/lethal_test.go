@@ -9,7 +9,7 @@ import (
 	"xol/machine"
 )
 
-// TestLethalWordsMayComeAndGo writes a word on which the engine crashes behind
+// TestLethalWordsMayComeAndGo writes a word on which the engine crashes after
 // code that it has translated, and something else in its place.
 func TestLethalWordsMayComeAndGo(t *testing.T) {
 	const (

@@ -310,7 +310,7 @@ func TestPatchesAreNotData(t *testing.T) {
 			}
 			l.gives("patch gone", textAt, uint64(10+n))
 			l.call(int(n)%2, farAt, at, uint64(l.word(20+n)))
-			l.gives("written behind it", textAt, uint64(20+n))
+			l.gives("written after it", textAt, uint64(20+n))
 		}
 		if err := l.Guard(guarded, false); err != nil {
 			t.Fatal(err)

@@ -64,7 +64,7 @@ func (m *Machine) Watch(cpu int, list []machine.Watch) error {
 	return c.engine.FlushTLB()
 }
 
-// observe has the engine show accesses and stop behind any instruction, in all code,
+// observe has the engine show accesses and stop after any instruction, in all code,
 // or no longer.
 func (c *CPU) observe(on bool) error {
 	if on == c.watch.on {

@@ -64,7 +64,7 @@ func loads(t *testing.T, m *Machine, data uint64) (reported int) {
 
 // TestWatchAcrossPages has a word accessed that lies in two pages, which are apart in
 // physical memory, or around a smaller boundary: what it does not touch is not reported,
-// and where the report comes in front of the access memory is as it was.
+// and where the report comes before the access memory is as it was.
 func TestWatchAcrossPages(t *testing.T) {
 	const first, size = 0x5000_0000, 8
 	stores := map[string]string{"amd64": "488907", "arm64": "000000f9", "ppc64": "f8630000", "ppc64le": "f8630000"}
@@ -97,7 +97,7 @@ func TestWatchAcrossPages(t *testing.T) {
 }
 
 // accessAt calls textAddr with an address, and returns whether the watched data are
-// reported. In front of the access memory holds what it did.
+// reported. Before the access memory holds what it did.
 func accessAt(t *testing.T, m *Machine, addr uint64, w machine.Watch) (reported bool) {
 	t.Helper()
 	const before = 0x1122334455667788
@@ -122,7 +122,7 @@ func accessAt(t *testing.T, m *Machine, addr uint64, w machine.Watch) (reported 
 		}
 		reported = true
 		if v, err := m.ReadWord(addr); err != nil || !m.ISA.WatchUnit().After && v != before {
-			t.Errorf("%#x in front of the access, %v", v, err)
+			t.Errorf("%#x before the access, %v", v, err)
 		}
 	}
 }

@@ -43,7 +43,7 @@ type Convention struct {
 	// RedZone is how many bytes below the stack pointer a function may use, and
 	// Frame how many above it belong to the called function.
 	RedZone, Frame uint64
-	// Skew is what the stack pointer is off its alignment of 16 bytes when a
+	// Misalignment is what the stack pointer is off its alignment of 16 bytes when a
 	// function starts.
-	Skew uint64
+	Misalignment uint64
 }

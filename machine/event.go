@@ -40,7 +40,7 @@ func (a Access) Perm() Perm { return 1 << a }
 type Event struct {
 	Kind EventKind
 	// Addr is the instruction that caused the event: the breakpoint itself,
-	// the instruction that faulted or was refused, the one behind a step or a
+	// the instruction that faulted or was refused, the one after a step or a
 	// system call.
 	Addr uint64
 	// Number is the immediate operand of an arm64 breakpoint, the number of an
@@ -63,7 +63,7 @@ const (
 	EventBudget     EventKind = iota // as many instructions ran as were asked for
 	EventReturned                    // a called function returned
 	EventBreakpoint                  // int3, brk, trap
-	EventStep                        // the exception behind a single-stepped instruction
+	EventStep                        // the exception after a single-stepped instruction
 	EventFault                       // memory that is not there, or must not be accessed so
 	EventSyscall                     // a system call, not carried out
 	EventUndefined                   // not an instruction

@@ -59,11 +59,11 @@ type Machine interface {
 	// OnCall has f called whenever a CPU comes to an address in gates by a call,
 	// which costs less still: so the program calls the host. The CPU may be used
 	// as after an Event, its program counter excepted: when f has returned, it
-	// executes the instruction there. The same instructions have to be behind
+	// executes the instruction there. The same instructions have to be after
 	// the gates once more, for the machine's own use. An error ends the run.
 	OnCall(gates Range, f func(cpu int, addr uint64) error) error
 	// OnClose has f called when the machine is closed, while there is still
-	// memory. Where that happens in the midst of a run, the run ends with
+	// memory. Where that happens in the middle of a run, the run ends with
 	// ErrClosed.
 	OnClose(f func()) error
 }
@@ -122,7 +122,7 @@ type Watcher interface {
 	Machine
 	// Watch has a CPU report accesses to the watched data by an EventWatch, in
 	// place of what it watched before. The event comes where the ISA's debug
-	// facility has it: behind the instruction, or in front of it; then the
+	// facility has it: after the instruction, or before it; then the
 	// instruction is executed when the CPU runs on, and not reported again.
 	Watch(cpu int, list []Watch) error
 	// Watched returns what the last EventWatch of a CPU is about. It is valid

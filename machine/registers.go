@@ -40,7 +40,7 @@ type File struct {
 	SP        int // index of the stack pointer
 }
 
-// NewFile lays registers out one behind the other.
+// NewFile lays registers out one after the other.
 func NewFile(registers []Register) *File {
 	f := &File{Registers: registers}
 	for i := range registers {

@@ -46,7 +46,7 @@ type Watched struct {
 	Kind  WatchKind
 	Addr  uint64 // of the access
 	Size  int    // of the access, in bytes
-	// Old and New are the watched data before and behind the instruction, as a
+	// Old and New are the watched data before and after the instruction, as a
 	// number; 0 where they are longer than 8 bytes.
 	Old, New uint64
 }

@@ -6,7 +6,7 @@ import "xol/runtime"
 
 var aggregateCases = []lifeCase{
 	{name: "several probes: order and own state", run: severalProbes},
-	{name: "several probes: handlers behind", run: severalPosts},
+	{name: "several probes: handlers after", run: severalPosts},
 	{name: "several probes: redirection ends the chain", run: severalRedirect},
 	{name: "several probes: one is unregistered by another", run: severalUnregister},
 	{name: "several probes: the text is the last one's", run: severalLast},
@@ -101,7 +101,7 @@ func severalRedirect(l *lab) {
 	l.returns((500+1)^3, s.function, 1, 2)
 	l.checkTrail(&ran, "ab")
 	l.states(l.redirected(s.function))
-	equal(l, "Hits of the probe behind", c.Hits(), 0)
+	equal(l, "Hits of the probe after", c.Hits(), 0)
 	l.must(b.Disable())
 	l.returns(subjectResult(1, 2), s.function, 1, 2)
 	l.checkTrail(&ran, "acA")

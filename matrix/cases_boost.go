@@ -9,7 +9,7 @@ const noBoost = "nothing is boosted"
 var boostCases = []lifeCase{
 	{name: "boost: prepared by the first hit", run: boostPrepared, except: only(Boosted, noBoost)},
 	{name: "boost: switched off", run: boostOff, options: withoutBoost, except: only(Boosted, noBoost)},
-	{name: "boost: not with a handler behind", run: boostPost, except: only(Boosted, noBoost)},
+	{name: "boost: not with a handler after", run: boostPost, except: only(Boosted, noBoost)},
 	{name: "boost: never where a fault could not be precise", run: boostNever, except: onlyFar},
 	{name: "boost: nothing is left of a copy", run: boostStats, except: only(Boosted, noBoost)},
 }
@@ -20,7 +20,7 @@ func boostPrepared(l *lab) {
 	equal(l, "Boosted before the first hit", p.Boosted(), false)
 	l.returns(subjectResult(1, 2), s.function, 1, 2)
 	l.states(l.one(first))
-	equal(l, "Boosted behind the first hit", p.Boosted(), true)
+	equal(l, "Boosted after the first hit", p.Boosted(), true)
 	l.computes()
 	l.states(l.one(plain), l.one(plain))
 	l.must(p.Disable())
@@ -49,7 +49,7 @@ func onlyFar(target string, mode Mode) string {
 	case mode != Boosted && mode != Optimized:
 		return noBoost
 	case target != "arm64":
-		return "no copy accesses memory behind other instructions"
+		return "no copy accesses memory after other instructions"
 	}
 	return ""
 }

@@ -25,7 +25,7 @@ var familyCases = []lifeCase{
 
 	{name: "watchpoint: a store by a probed instruction", run: watchStore, except: noAccess},
 	{name: "watchpoint: a load by a probed instruction", run: watchLoad, except: noAccess},
-	{name: "watchpoint: a call in front of the access", run: watchBeside},
+	{name: "watchpoint: a call before the access", run: watchBeside},
 	{name: "watchpoint: slots are taken and relinquished", run: watchSlots},
 	{name: "watchpoint: refused where the ISA cannot", run: watchRefused},
 
@@ -88,7 +88,7 @@ func entryTwo(l *lab) {
 	first := l.register(s, runtime.Probe{PreHandler: note(1)})
 	second := l.register(s, runtime.Probe{PreHandler: note(2), PostHandler: func(c *runtime.Context) {
 		order = append(order, 3)
-		equal(l, "the pointer behind the entry", c.Regs.IP() > s.addr, true)
+		equal(l, "the pointer after the entry", c.Regs.IP() > s.addr, true)
 	}})
 	l.returns(400, "entered", 0)
 	l.states("entered:active/jump entered:ssdone entered:idle")
@@ -237,13 +237,13 @@ func watchRefused(l *lab) {
 type users struct {
 	runtime.Uprobes
 	l      *lab
-	file   *runtime.File
+	file   *runtime.Executable
 	opened []io.Closer
 }
 
 // users returns a system without processes.
 func (l *lab) users() *users {
-	f, err := runtime.NewFile("program", l.img)
+	f, err := runtime.NewExecutable("program", l.img)
 	l.must(err)
 	return &users{l: l, file: f}
 }
@@ -298,7 +298,7 @@ func (u *users) probe(p runtime.Uprobe) *runtime.Link {
 func (u *users) probeAt(addr uint64, p runtime.Uprobe) *runtime.Link {
 	off, ok := u.file.Image.OffsetOf(addr)
 	equal(u.l, "the text is in the file", ok, true)
-	p.File, p.Offset = u.file, off
+	p.Executable, p.Offset = u.file, off
 	if u.l.err != nil {
 		return nil
 	}

@@ -27,17 +27,17 @@ var faultCases = []lifeCase{
 	{name: "fault fixed by the exception table", run: faultFixed, except: not(Emulated, noTransfer)},
 	{name: "fault surfaces, registers intact", run: faultSurfaces, except: memoryTransfer},
 	{name: "fault of a copy of several instructions", run: faultPCRelative, except: not(Emulated, noTransfer)},
-	{name: "fault behind the probed instruction", run: faultBehind, except: not(Emulated, noTransfer)},
+	{name: "fault after the probed instruction", run: faultBehind, except: not(Emulated, noTransfer)},
 	{name: "fault at another instruction", run: faultElsewhere},
 	{name: "fault in a handler's access", run: faultInHandler},
 	{name: "fault in a handler's access, handled", run: faultInHandlerHandled},
 	{name: "fault in a function that a handler calls", run: faultInCall},
 	{name: "fault in a hit inside a handler", run: faultInNestedHit},
 	{name: "fault in a fault handler", run: faultInFaultHandler},
-	{name: "fault in a handler behind", run: faultInPost},
+	{name: "fault in a handler after", run: faultInPost},
 }
 
-// loading returns an instruction that loads from 8 bytes behind its function's
+// loading returns an instruction that loads from 8 bytes after its function's
 // argument, and what the function returns where the word is that argument.
 func (l *lab) loading() (s spot, word, want uint64) {
 	if l.mode == Emulated {
@@ -182,7 +182,7 @@ func (l *lab) faultOf(want runtime.Fault, function string, args ...uint64) {
 	equal(l, "the program counter", l.pc(), want.Addr)
 	for i, v := range args {
 		if got := l.argument(i); got != v {
-			l.fail("argument %d is %#x behind the fault, want %#x", i, got, v)
+			l.fail("argument %d is %#x after the fault, want %#x", i, got, v)
 		}
 	}
 }

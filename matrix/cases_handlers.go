@@ -11,12 +11,12 @@ var handlerCases = []lifeCase{
 	{name: "handler writes a return value", run: writeReturnValue},
 	{name: "handler redirects", run: redirect},
 	{name: "handler redirects without saying so", run: redirectInSilence},
-	{name: "handler behind the instruction", run: postHandler},
+	{name: "handler after the instruction", run: postHandler},
 	{name: "handler reads and writes memory", run: handlerMemory},
 	{name: "handler registers a probe", run: registerInHandler},
 	{name: "handler unregisters its probe", run: unregisterInHandler},
 	{name: "handler unregisters its probe, the slot is wanted", run: unregisterAndSettle},
-	{name: "handler behind unregisters its probe", run: unregisterInPost},
+	{name: "handler after unregisters its probe", run: unregisterInPost},
 	{name: "handler disables its probe", run: disableInHandler},
 	{name: "counter in the guest", run: counter},
 	{name: "counter with a handler", run: counterWithHandler},
@@ -136,7 +136,7 @@ func redirect(l *lab) {
 	equal(l, "Optimized", p.Optimized(), false)
 	l.returns((500+1)^3, s.function, 1, 2)
 	l.states(l.redirected(s.function))
-	equal(l, "calls of the handler behind", ran, 0)
+	equal(l, "calls of the handler after", ran, 0)
 	equal(l, "Hits", p.Hits(), 2)
 }
 
@@ -179,8 +179,8 @@ func postHandler(l *lab) {
 		PostHandler: func(c *runtime.Context) {
 			order += "post "
 			acc, _ := c.Regs.Get(name)
-			equal(l, name+" behind", acc, 1+2+5)
-			equal(l, "the instruction pointer behind", c.Regs.IP(), l.behindSubject().addr)
+			equal(l, name+" after", acc, 1+2+5)
+			equal(l, "the instruction pointer after", c.Regs.IP(), l.behindSubject().addr)
 			c.Regs.Set(name, 70)
 		},
 	})
@@ -226,7 +226,7 @@ func registerInHandler(l *lab) {
 	l.states(l.one(first), l.one(l.again()), l.hit("leaf", first))
 }
 
-// again is the kind of a hit behind another one, where the optimizer did not
+// again is the kind of a hit after another one, where the optimizer did not
 // come.
 func (l *lab) again() kind {
 	if l.mode == Optimized {

@@ -209,7 +209,7 @@ func (l *lab) trace(function string, executed map[uint64]uint64, args ...uint64)
 }
 
 // wellFormed checks that all states since they were looked at last are those of
-// whole hits, one behind the other, in ways that fit the mode.
+// whole hits, one after the other, in ways that fit the mode.
 func (l *lab) wellFormed() {
 	log := l.log
 	l.log = nil

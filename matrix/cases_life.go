@@ -123,7 +123,7 @@ func unregisterInCopy(l *lab) {
 		l.must(err)
 		l.settle()
 		l.must(l.m.ReadText(later, l.pc()))
-		equal(l, "the code in front of the CPU", fmt.Sprintf("%x", later), fmt.Sprintf("%x", code))
+		equal(l, "the code before the CPU", fmt.Sprintf("%x", later), fmt.Sprintf("%x", code))
 		v, err := l.r.Call(l.ctx, 1, l.function("leaf"), 5)
 		l.must(err)
 		equal(l, "leaf on the other CPU", v, 105)
@@ -176,7 +176,7 @@ func unregisterByInterrupt(l *lab) {
 			return false
 		}})
 		// The probe of the interrupt is missed where the copy is a part of a hit;
-		// what it would have done is done behind it then.
+		// what it would have done is done after it then.
 		l.must(l.r.Interrupt(0, l.function("second"), 5))
 		if q.Nmissed() > 0 {
 			l.unregister(p)
@@ -184,7 +184,7 @@ func unregisterByInterrupt(l *lab) {
 			l.settle()
 		}
 		l.must(l.m.ReadText(later, at))
-		equal(l, "the code in front of the CPU", fmt.Sprintf("%x", later), fmt.Sprintf("%x", code))
+		equal(l, "the code before the CPU", fmt.Sprintf("%x", later), fmt.Sprintf("%x", code))
 		l.unregister(q)
 		l.unregister(other)
 		l.settle()

@@ -13,7 +13,7 @@ import (
 
 var nestedCases = []lifeCase{
 	{name: "hit in a handler", run: hitInHandler},
-	{name: "hit in a handler behind", run: hitInPost},
+	{name: "hit in a handler after", run: hitInPost},
 	{name: "hit in a handler runs no handlers", run: hitRunsNone},
 	{name: "hit in a hit, by an interrupt anywhere", run: hitInHit, exact: true},
 	{name: "hit in a hit of the same probe", run: hitInSameHit, exact: true},
@@ -38,7 +38,7 @@ func (l *lab) missed(function, status string, k kind) string {
 	return strings.ReplaceAll(format, "N", function)
 }
 
-// inside puts states into those of a hit: behind the first of a status.
+// inside puts states into those of a hit: after the first of a status.
 func inside(hit, status, states string) string {
 	fields := strings.Fields(hit)
 	for i, f := range fields {
@@ -115,7 +115,7 @@ func hitRunsNone(l *lab) {
 	equal(l, "calls of the inner handlers", ran, 2)
 }
 
-// hitInHit has an interrupt, whose function is probed as well, come in front of
+// hitInHit has an interrupt, whose function is probed as well, come before
 // each instruction that a call of the subject's function executes.
 func hitInHit(l *lab) {
 	s := l.subject()

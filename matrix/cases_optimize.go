@@ -25,7 +25,7 @@ func oneInstruction(target string, mode Mode) string {
 var optimizeCases = []lifeCase{
 	{name: "optimize: a breakpoint first, a jump later", run: jumpLater, except: only(Optimized, noJump)},
 	{name: "optimize: hits meanwhile", run: jumpMeanwhile, except: only(Optimized, noJump), options: shortPasses},
-	{name: "optimize: not with a handler behind", run: jumpPost, except: only(Optimized, noJump)},
+	{name: "optimize: not with a handler after", run: jumpPost, except: only(Optimized, noJump)},
 	{name: "optimize: not while disabled", run: jumpDisabled, except: only(Optimized, noJump)},
 	{name: "optimize: not with a probe inside the region", run: jumpNeighbour, except: oneInstruction},
 	{name: "optimize: a second probe", run: jumpSecond, except: only(Optimized, noJump)},
@@ -74,7 +74,7 @@ func jumpMeanwhile(l *lab) {
 	equal(l, "Optimized", p.Optimized(), true)
 	jumps := slices.Index(l.log, "loop:active/jump")
 	if jumps <= 0 {
-		l.fail("no hit came through a jump behind others")
+		l.fail("no hit came through a jump after others")
 		return
 	}
 	before, behind := l.log[:jumps], l.log[jumps:]
@@ -303,7 +303,7 @@ func jumpUnregistered(l *lab) {
 	}
 }
 
-// jumpQuiet has a probe registered while a CPU stands in front of each instruction
+// jumpQuiet has a probe registered while a CPU stands before each instruction
 // of the function: it must not find itself in the middle of a jump.
 func jumpQuiet(l *lab) {
 	s := l.subject()

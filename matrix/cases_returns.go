@@ -23,7 +23,7 @@ var returnCases = []lifeCase{
 	{name: "return probe: with a probe of the entry", run: returnAndEntry, options: trampoline},
 	{name: "return probe: a call in a handler is missed", run: returnMissed, options: trampoline},
 	{name: "return probe: two CPUs in a function", run: returnCPUs, options: trampoline, except: recursing, cpus: 2},
-	{name: "return probe: refused behind the entry", run: returnRefused, options: trampoline},
+	{name: "return probe: refused after the entry", run: returnRefused, options: trampoline},
 	{name: "jprobe: a mirror function sees the arguments", run: jprobe},
 	{name: "jprobe: one of a function", run: jprobeTwice},
 	{name: "jprobe: missed in a handler", run: jprobeMissed},

@@ -23,7 +23,7 @@ import (
 var programs embed.FS
 
 // lab is a machine with the program of its ISA and a runtime. What is wrong is
-// kept in err, the first only; nothing is done behind it.
+// kept in err, the first only; nothing is done after it.
 type lab struct {
 	ctx     context.Context // of the runs
 	target  string
@@ -32,7 +32,7 @@ type lab struct {
 	m       *guest.Machine
 	program *guest.Program
 	r       *runtime.Runtime
-	image   *runtime.Image
+	image   *runtime.Module
 	img     *image.Image
 	kernel  bool
 	names   map[uint64]string // of probed addresses
@@ -180,7 +180,7 @@ func (l *lab) behindSubject() spot { return l.at(l.subject().function, "behind")
 func subjectResult(a, b uint64) uint64 { return (a + b + 5 + a) ^ 3 }
 
 // accumulator is the name of the register that subjects change, and its value
-// in front of them.
+// before them.
 func (l *lab) accumulator(a, b uint64) (name string, before uint64) {
 	name = map[string]string{"amd64": "rax", "arm64": "x2", "ppc64": "r5", "ppc64le": "r5"}[l.target]
 	if l.mode == Emulated {
@@ -291,8 +291,8 @@ func (l *lab) observe(t runtime.Transition) {
 		name = fmt.Sprintf("%#x", t.Addr)
 	}
 	fmt.Fprintf(&b, "%s:%v", name, t.Status)
-	if t.Way != runtime.WayNone {
-		fmt.Fprintf(&b, "/%v", t.Way)
+	if t.Method != runtime.MethodNone {
+		fmt.Fprintf(&b, "/%v", t.Method)
 	}
 	if t.Missed {
 		b.WriteString("/missed")
@@ -326,7 +326,7 @@ type kind uint8
 const (
 	plain    kind = 0
 	transfer kind = 1 << iota // the instruction transfers control
-	post                      // there is a handler behind the instruction
+	post                      // there is a handler after the instruction
 	first                     // it was not hit before, and the optimizer did not come
 	boosted                   // it was hit before, and the optimizer did not come
 )

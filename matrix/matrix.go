@@ -10,7 +10,7 @@ type Mode uint8
 
 // The modes.
 const (
-	SteppedBreakpoint Mode = iota // a copy with a breakpoint behind it
+	SteppedBreakpoint Mode = iota // a copy with a breakpoint after it
 	SteppedTrap                   // a copy, under the ISA's single-step exception
 	Boosted                       // a copy that jumps back
 	Optimized                     // a jump to a detour buffer

@@ -11,7 +11,7 @@ import (
 )
 
 // prepareStep makes the copy that an exception follows. What transfers control
-// is interpreted where there is no exception behind every instruction.
+// is interpreted where there is no exception after every instruction.
 func (r *installer) prepareStep(s *site) (err error) {
 	if r.opt.Stepping == StepBreakpoint && s.inst.IsBranch() {
 		s.scratch = noScratch
@@ -34,25 +34,25 @@ func (r *installer) prepareStep(s *site) (err error) {
 		opt.Scratch, opt.Registers = relocate.ScratchGiven, 1<<s.scratch
 	}
 	s.step, err = r.copyWith(s, opt)
-	if s.several = memory && s.step.end > uint32(s.inst.Len); !s.several {
+	if s.expanded = memory && s.step.end > uint32(s.inst.Len); !s.expanded {
 		s.scratch = noScratch
 	}
 	return err
 }
 
-// copyInst fills a new piece with the copy of the site's instruction.
-func (r *installer) copyInst(s *site, back relocate.Back) (piece, error) {
+// copyInst fills a new block with the copy of the site's instruction.
+func (r *installer) copyInst(s *site, back relocate.Back) (block, error) {
 	return r.copyWith(s, relocate.Options{Form: relocate.Slot, Back: back, Kernel: r.opt.Kernel})
 }
 
-func (r *installer) copyWith(s *site, opt relocate.Options) (piece, error) {
+func (r *installer) copyWith(s *site, opt relocate.Options) (block, error) {
 	var plan relocate.Plan
 	if err := r.isa.Plan(&plan, []decode.Inst{s.inst}, opt); err != nil {
-		return piece{}, err
+		return block{}, err
 	}
 	p, n, err := r.fill(s, plan.Max, func(dst []byte, at uint64) (int, error) { return r.isa.Encode(dst, &plan, at) })
 	if err != nil {
-		return piece{}, err
+		return block{}, err
 	}
 	p.end = uint32(n - len(r.isa.Breakpoint(r.opt.Kernel)))
 	return p, nil
@@ -66,7 +66,7 @@ func (r *installer) copyThrough(s *site) (err error) {
 		Reach: relocate.Far, Scratch: relocate.ScratchGiven, Registers: 1 << s.scratch,
 	}
 	s.step, err = r.copyWith(s, opt)
-	s.several = err == nil
+	s.expanded = err == nil
 	return err
 }
 
@@ -78,10 +78,10 @@ func (r *installer) chooseScratch(s *site, v *classify.Verdict) {
 	}
 }
 
-// prepareBoost makes the copy that jumps back, behind the first hit. There is
+// prepareBoost makes the copy that jumps back, after the first hit. There is
 // none where a fault of the copy could not be told from one of the original.
 func (r *installer) prepareBoost(s *site) {
-	if s.several {
+	if s.expanded {
 		s.boosting = boostNever
 		return
 	}
@@ -113,7 +113,7 @@ func (r *installer) makeDetour(s *site) error {
 	}
 	encode := func(dst []byte, at uint64) (int, error) {
 		n, err := r.isa.EncodeDetour(dst, &plan, at)
-		if err == nil && several(&plan) {
+		if err == nil && imprecise(&plan) {
 			err = errImprecise
 		}
 		return n, err
@@ -121,9 +121,9 @@ func (r *installer) makeDetour(s *site) error {
 	b := buffer{}
 	var err error
 	if inside := r.startsInside(s, insts); len(inside) > 0 {
-		b.piece, b.entry, err = r.fillTrapping(s, inside, plan.Max, encode)
+		b.block, b.entry, err = r.fillTrapping(s, inside, plan.Max, encode)
 	} else {
-		b.piece, _, err = r.fill(s, plan.Max, encode)
+		b.block, _, err = r.fill(s, plan.Max, encode)
 		b.entry = b.addr
 	}
 	if err != nil {
@@ -135,7 +135,7 @@ func (r *installer) makeDetour(s *site) error {
 }
 
 // makeEntryStub makes what the sites of an image call, once.
-func (r *installer) makeEntryStub(im *Image, s *site) error {
+func (r *installer) makeEntryStub(im *Module, s *site) error {
 	if im.entries.stub.size != 0 {
 		return nil
 	}
@@ -155,9 +155,9 @@ func (r *installer) makeEntryStub(im *Image, s *site) error {
 	return nil
 }
 
-// several reports whether one of the moved instructions accesses memory behind
+// imprecise reports whether one of the moved instructions accesses memory after
 // others that the original does not have.
-func several(p *detour.Plan) bool {
+func imprecise(p *detour.Plan) bool {
 	steps := p.Relocation.Steps
 	for i := range steps {
 		end := p.Parts.Back - p.Parts.Moved
@@ -181,4 +181,4 @@ func movedSteps(p *detour.Plan) []movedStep {
 	return append(steps, movedStep{uint16(p.Parts.Back - p.Parts.Moved), uint16(p.Next() - p.From())})
 }
 
-var errImprecise = errors.New("runtime: a fault would find other registers than in front of the instruction")
+var errImprecise = errors.New("runtime: a fault would find other registers than before the instruction")

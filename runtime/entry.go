@@ -12,22 +12,22 @@ var ruleInEntry = classify.Rule{ID: "runtime/entry-site", Errno: classify.EILSEQ
 	Remedy: "probe the function"}
 
 // entryAt returns the entry site that a probe at addr goes to: one at addr, or
-// behind it where the function starts there, and all that lies between are what
+// after it where the function starts there, and all that lies between are what
 // functions start with.
-func (r *texts) entryAt(im *Image, addr uint64) (site uint64, ok bool) {
+func (r *texts) entryAt(im *Module, addr uint64) (site uint64, ok bool) {
 	i, ok := slices.BinarySearch(im.entries.sites, addr)
 	if ok || i == len(im.entries.sites) {
 		return addr, ok
 	}
 	next := im.entries.sites[i]
-	behind, ok := r.entryOf(im, addr)
-	return next, ok && next <= behind+uint64(r.isa.EntryLead())
+	place, ok := r.entryOf(im, addr)
+	return next, ok && next <= place+uint64(r.isa.EntryLead())
 }
 
 // placeEntry moves a probe of a function to its patchable entry, where it has
-// one. A mirror function has to find the function's own registers: it runs behind
+// one. A mirror function has to find the function's own registers: it runs after
 // the entry.
-func (r *texts) placeEntry(p *probe, im *Image, addr uint64) (moved uint64, entry bool) {
+func (r *texts) placeEntry(p *probe, im *Module, addr uint64) (moved uint64, entry bool) {
 	site, ok := r.entryAt(im, addr)
 	if !ok {
 		return addr, false
@@ -39,14 +39,14 @@ func (r *texts) placeEntry(p *probe, im *Image, addr uint64) (moved uint64, entr
 }
 
 // insideEntry reports whether addr is in a site, but not first.
-func (r *texts) insideEntry(im *Image, addr uint64) bool {
+func (r *texts) insideEntry(im *Module, addr uint64) bool {
 	i, found := slices.BinarySearch(im.entries.sites, addr)
 	return !found && i > 0 && addr-im.entries.sites[i-1] < r.entrySize()
 }
 
 // prepareEntries makes what compilers left at the entries of an image's functions
 // sites that do nothing, as kernels do before the text runs.
-func (r *texts) prepareEntries(im *Image) error {
+func (r *texts) prepareEntries(im *Module) error {
 	sites, err := im.analysis.Image.EntrySites()
 	if err != nil {
 		return err

@@ -177,7 +177,7 @@ func TestEntryProbePlaces(t *testing.T) {
 
 // TestEntryReturnProbes has return probes on all functions, entered by calls, and
 // holds them against ones that are entered by breakpoints. Where GCC puts the
-// entry in front of ppc64le's global entry point, calls may pass it by: there are
+// entry before ppc64le's global entry point, calls may pass it by: there are
 // breakpoints then.
 func TestEntryReturnProbes(t *testing.T) {
 	eachEntryProgram(t, func(t *testing.T, isa, path string) {

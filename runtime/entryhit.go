@@ -1,7 +1,7 @@
 package runtime
 
 // entered handles the call that the stub makes for a site. Execution goes on
-// behind the site, unless a handler has it go elsewhere.
+// after the site, unless a handler has it go elsewhere.
 func (r *hits) entered(cpu int) error {
 	regs := r.m.CPU(cpu)
 	frame := regs.Reg(r.convention.Args[1])
@@ -31,7 +31,7 @@ func (r *hits) runEntry(cpu int, s *site, frame, next uint64) uint64 {
 	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: HitActive, Jump: true})
 	c := r.context(cpu, frame, s.addr)
 	if r.runPre(c, s) {
-		r.observe(Transition{CPU: cpu, Addr: s.addr, Status: HitActive, Way: WayRedirect})
+		r.observe(Transition{CPU: cpu, Addr: s.addr, Status: HitActive, Method: MethodRedirect})
 		next = c.Regs.ip
 	} else if s.hasPost() {
 		c.Regs.ip, c.Regs.moved = next, false

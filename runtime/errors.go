@@ -37,7 +37,7 @@ var (
 )
 
 var (
-	// ErrInHandler: a handler, or what else is called in the midst of a run, tried
+	// ErrInHandler: a handler, or what else is called in the middle of a run, tried
 	// to run the machine.
 	ErrInHandler = errors.New("runtime: a handler cannot run the machine that runs it: use Context.Call, or wait until the handler has returned")
 	// ErrNoCPU: the machine has fewer CPUs.

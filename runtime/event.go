@@ -77,9 +77,9 @@ func (r *hits) surfaceAt(cpu int, ev machine.Event, p *copyPlace) (machine.Event
 	}
 	regs.SetReg(r.file.PC, at)
 	if s := p.site; p.inst.Addr == s.addr && c.current.status != Reenter {
-		behind := at != s.addr
-		if hit := c.current.site == s && c.current.status == HitSS; !behind || hit && s.hasPost() {
-			c.waiting = waiting{site: s, behind: behind, stack: regs.Reg(r.file.SP)}
+		after := at != s.addr
+		if hit := c.current.site == s && c.current.status == HitSS; !after || hit && s.hasPost() {
+			c.waiting = waiting{site: s, after: after, stack: regs.Reg(r.file.SP)}
 		}
 	}
 	if c.current.site == p.site {
@@ -115,7 +115,7 @@ func (r *hits) resume(cpu int) error {
 		r.enter(cpu, HitSSDone, s)
 		r.runPost(cpu, s)
 		r.leave(cpu)
-	case pc == s.addr && !w.behind && regs.Reg(r.file.SP) == w.stack:
+	case pc == s.addr && !w.after && regs.Reg(r.file.SP) == w.stack:
 		r.cpus[cpu].current = hit{HitSS, now}
 		return r.executeHit(cpu, now, false)
 	}

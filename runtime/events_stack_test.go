@@ -155,7 +155,7 @@ func (h *eventHost) startAt(t *testing.T, sp uint64) {
 	file, k := h.isa.Registers(), h.isa.Convention()
 	c := h.m.CPU(0)
 	c.Restore(h.start)
-	c.SetReg(file.SP, sp+2*k.Skew+k.RedZone+k.Frame)
+	c.SetReg(file.SP, sp+2*k.Misalignment+k.RedZone+k.Frame)
 	f, err := h.p.Function(h.one.function)
 	if err == nil {
 		err = h.Start(0, f, h.one.args[:]...)

@@ -265,8 +265,8 @@ func (h *eventHost) run(t *testing.T) (uint64, error) {
 	file, k := h.isa.Registers(), h.isa.Convention()
 	c := h.m.CPU(0)
 	c.Restore(h.start)
-	aligned := uint64(eventStack) + (16-k.Skew)%16
-	c.SetReg(file.SP, aligned+k.Skew+k.RedZone+k.Frame+h.one.room)
+	aligned := uint64(eventStack) + (16-k.Misalignment)%16
+	c.SetReg(file.SP, aligned+k.Misalignment+k.RedZone+k.Frame+h.one.room)
 	f, err := h.p.Function(h.one.function)
 	if err != nil {
 		return 0, err
@@ -376,9 +376,9 @@ func postProbe() *held { return hold(runtime.Probe{PostHandler: func(*runtime.Co
 
 var eventWays = []eventWay{
 	{name: "stepped", opt: runtime.Options{NoBoost: true, NoOptimize: true}},
-	{name: "stepped, handler behind", opt: runtime.Options{NoBoost: true, NoOptimize: true}, probe: postProbe},
+	{name: "stepped, handler after", opt: runtime.Options{NoBoost: true, NoOptimize: true}, probe: postProbe},
 	{name: "trapped", opt: runtime.Options{Stepping: runtime.StepTrap, NoBoost: true, NoOptimize: true}, suits: steps},
-	{name: "trapped, handler behind", opt: runtime.Options{Stepping: runtime.StepTrap, NoBoost: true, NoOptimize: true}, probe: postProbe, suits: steps},
+	{name: "trapped, handler after", opt: runtime.Options{Stepping: runtime.StepTrap, NoBoost: true, NoOptimize: true}, probe: postProbe, suits: steps},
 	{name: "boosted", opt: runtime.Options{NoOptimize: true}},
 	{name: "boosted or trapped", opt: runtime.Options{Stepping: runtime.StepTrap, NoOptimize: true}, suits: steps},
 	{name: "optimized", opt: runtime.Options{}},
@@ -393,7 +393,7 @@ var eventPlaces = []struct {
 	at   func(addr, event uint64, inst *decode.Inst) bool
 }{
 	{"at the instruction", func(addr, event uint64, _ *decode.Inst) bool { return addr == event }},
-	{"in front of it", func(_, event uint64, inst *decode.Inst) bool { return inst.Next() == event }},
+	{"before it", func(_, event uint64, inst *decode.Inst) bool { return inst.Next() == event }},
 	{"at every instruction", func(uint64, uint64, *decode.Inst) bool { return true }},
 }
 
@@ -450,8 +450,8 @@ func eventInEveryWay(t *testing.T, isa string, one *eventCase, want string, take
 			t.Run(way.name+" "+where.name, func(t *testing.T) {
 				opt := way.opt
 				opt.Observe = func(tr runtime.Transition) {
-					if tr.Way != runtime.WayNone {
-						taken[way.name+" "+tr.Way.String()]++
+					if tr.Method != runtime.MethodNone {
+						taken[way.name+" "+tr.Method.String()]++
 					} else if tr.Jump && !tr.Missed {
 						taken[way.name+" jump"]++
 					}
@@ -550,7 +550,7 @@ func (h *eventHost) probed(t *testing.T, way *eventWay, at func(addr, event uint
 			t.Errorf("%#x: the handler was called %d times in %d calls", addr, calls[addr], eventRounds)
 		}
 		if p.PostHandler != nil && behind[addr] != eventRounds {
-			t.Errorf("%#x: the handler behind was called %d times in %d calls", addr, behind[addr], eventRounds)
+			t.Errorf("%#x: the handler after was called %d times in %d calls", addr, behind[addr], eventRounds)
 		}
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"xol/runtime"
 )
 
-// interruption is what happens to a probe in the midst of an operation.
+// interruption is what happens to a probe in the middle of an operation.
 type interruption struct {
 	name string
-	// do does it; neighbour is the instruction behind the probed one.
+	// do does it; neighbour is the instruction after the probed one.
 	do, undo func(d *drill, p *held, neighbour uint64) error
 	inside   bool // only where the neighbour is in the region
 	ends     bool // the probe is not hit any more

@@ -10,8 +10,8 @@ import (
 	"xol/internal/isatest"
 )
 
-// TestInterruptsLeaveNoTrace calls a function in front of every instruction, and
-// holds what is executed behind it against what is executed without.
+// TestInterruptsLeaveNoTrace calls a function before every instruction, and
+// holds what is executed after it against what is executed without.
 func TestInterruptsLeaveNoTrace(t *testing.T) {
 	for _, name := range arch.Names() {
 		for _, level := range []string{"0", "2"} {
@@ -40,7 +40,7 @@ func TestInterruptsLeaveNoTrace(t *testing.T) {
 						}
 					}
 					if err := d.check(d.Result(other)); err != nil || !slices.Equal(trace, d.trace) {
-						t.Errorf("interrupted in front of %#x: %v, executed\n%#x\nnot\n%#x", d.trace[i], err, trace, d.trace)
+						t.Errorf("interrupted before %#x: %v, executed\n%#x\nnot\n%#x", d.trace[i], err, trace, d.trace)
 					}
 				}
 			})

@@ -283,7 +283,7 @@ func (d *drill) boundaries(t *testing.T, p *held, optimize bool, from, to int, c
 	return nil
 }
 
-// walk brings the CPU to boundary i, or to the next one behind it that is of
+// walk brings the CPU to boundary i, or to the next one after it that is of
 // interest: of those in the long copies that detour buffers are, *stride leaves
 // most out. It reports whether the call goes on there.
 func (d *drill) walk(i *int) (more bool, err error) {

@@ -30,7 +30,7 @@ type mode struct {
 	opt  runtime.Options
 	// probes returns what is put on an instruction.
 	probes func(r *rand.Rand) []*held
-	// apart leaves out instructions that a jump in front of them covers.
+	// apart leaves out instructions that a jump before them covers.
 	apart bool
 	// settled has the optimizer finish before the program starts.
 	settled bool
@@ -313,7 +313,7 @@ func (e *everywhere) refill(t *testing.T) (busy bool) {
 	return busy
 }
 
-// interrupt calls a function in the midst of what a CPU does.
+// interrupt calls a function in the middle of what a CPU does.
 func (e *everywhere) interrupt(t *testing.T) {
 	t.Helper()
 	cpu := e.random.IntN(len(e.workers))
@@ -405,7 +405,7 @@ func (e *everywhere) compare(t *testing.T, want execution) (hits uint64) {
 // callsPerCPU is how many calls of the workloads each CPU makes.
 const callsPerCPU = 4
 
-// worker is what one CPU does: calls, one behind the other.
+// worker is what one CPU does: calls, one after the other.
 type worker struct {
 	cpu    int
 	p      *program
@@ -460,7 +460,7 @@ func (w *worker) next(t *testing.T, result uint64) (f machine.Function, args []u
 	return f, c.Args, true
 }
 
-// What CPUs do to the same memory: it is behind their buffers.
+// What CPUs do to the same memory: it is after their buffers.
 const shares = 20
 
 var sharingFunctions = []string{"add_many", "add_locked"}

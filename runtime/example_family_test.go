@@ -58,7 +58,7 @@ func ExampleOptions_entryProbes() {
 	// 29 called: true
 }
 
-// A variable of an amd64 program is watched: the handler runs behind every
+// A variable of an amd64 program is watched: the handler runs after every
 // write.
 func ExampleWatchProbe() {
 	const bias = 0x5555_5555_0000
@@ -97,7 +97,7 @@ func ExampleUprobes() {
 	img, err := image.OpenFile(path, image.Options{})
 	check(err)
 	defer img.Close()
-	file, err := runtime.NewFile("program", img)
+	file, err := runtime.NewExecutable("program", img)
 	check(err)
 	var system runtime.Uprobes
 	run := func(bias, by uint64) {
@@ -116,7 +116,7 @@ func ExampleUprobes() {
 		check(err)
 		fmt.Println(n)
 	}
-	spec := runtime.Uprobe{File: file, Symbol: "count_call"}
+	spec := runtime.Uprobe{Executable: file, Symbol: "count_call"}
 	spec.Handler = func(c *runtime.UprobeContext) bool {
 		by, _ := c.Regs.Arg(0)
 		fmt.Printf("count_call(%d) at %#x\n", by, c.Regs.IP())

@@ -11,7 +11,7 @@ import (
 // fault handles a fault of the program. One of a probed instruction is first
 // shown to the probes' fault handlers, then one in a function that a handler calls
 // to that of the handler's probe. Then it continues where the exception table says,
-// then ends the run: with the registers as they were in front of the
+// then ends the run: with the registers as they were before the
 // instruction.
 func (r *hits) fault(cpu int, ev machine.Event) error {
 	if err := r.stopStepping(cpu); err != nil {
@@ -103,7 +103,7 @@ func (r *hits) entryFault(cpu int, ev machine.Event) (done bool, err error) {
 // was called, and returns the address after that; 0 where it is in no stub, or has got
 // further.
 func (r *hits) leaveEntry(cpu int, pc uint64) (next uint64, err error) {
-	i := slices.IndexFunc(r.images, func(im *Image) bool { return im.entries.stub.holds(pc) })
+	i := slices.IndexFunc(r.images, func(im *Module) bool { return im.entries.stub.holds(pc) })
 	if i < 0 {
 		return 0, nil
 	}
@@ -168,8 +168,8 @@ func (r *hits) unwind(cpu int, start, end uint64) error {
 func (r *hits) rewind(cpu int, p *copyPlace) {
 	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
 	s, pc := p.site, regs.Reg(r.file.PC)
-	if s.several && c.current.site == s && s.step.holds(pc) {
-		regs.RestoreCore(*c.inFront())
+	if s.expanded && c.current.site == s && s.step.holds(pc) {
+		regs.RestoreCore(*c.savedRegisters())
 	} else if pc > p.start {
 		_ = r.unwind(cpu, p.start, pc)
 	}

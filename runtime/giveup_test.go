@@ -328,7 +328,7 @@ func TestReturnHandlersPanic(t *testing.T) {
 		}
 		missed := probes[0].Nmissed() + probes[1].Nmissed()
 		p.calls(t, descending(depth), "descend", depth)
-		same(t, "missed behind the panics", probes[0].Nmissed()+probes[1].Nmissed(), missed)
+		same(t, "missed after the panics", probes[0].Nmissed()+probes[1].Nmissed(), missed)
 	})
 }
 

@@ -56,7 +56,7 @@ func (r *hits) breakpoint(cpu int, s *site) error {
 		return r.failed
 	}
 	if redirected {
-		r.observe(Transition{CPU: cpu, Addr: s.addr, Status: HitActive, Way: WayRedirect})
+		r.observe(Transition{CPU: cpu, Addr: s.addr, Status: HitActive, Method: MethodRedirect})
 		regs.SetReg(r.file.PC, context.Regs.ip)
 		r.leave(cpu)
 		return nil
@@ -103,7 +103,7 @@ func (r *hits) missProbes(s *site, probes []*probe) {
 	}
 }
 
-// runPre runs the handlers in front of the instruction, in the order of
+// runPre runs the handlers before the instruction, in the order of
 // registration, until one of them redirects.
 func (r *hits) runPre(c *Context, s *site) (redirected bool) {
 	control := &r.cpus[c.CPU]
@@ -134,8 +134,8 @@ func (r *hits) runPre(c *Context, s *site) (redirected bool) {
 // it.
 func (r *hits) executeHit(cpu int, s *site, again bool) error {
 	regs := r.m.CPU(cpu)
-	if w, pc := r.wayBack(s); w != WayNone {
-		r.observe(Transition{CPU: cpu, Addr: s.addr, Status: r.cpus[cpu].current.status, Way: w})
+	if w, pc := r.wayBack(s); w != MethodNone {
+		r.observe(Transition{CPU: cpu, Addr: s.addr, Status: r.cpus[cpu].current.status, Method: w})
 		regs.SetReg(r.file.PC, pc)
 		if !again {
 			r.leave(cpu)
@@ -155,13 +155,13 @@ func (r *hits) executeHit(cpu int, s *site, again bool) error {
 // executeCopy has the copy that an exception follows executed.
 func (r *hits) executeCopy(cpu int, s *site) error {
 	regs := r.m.CPU(cpu)
-	if s.several {
-		regs.SaveCore(*r.cpus[cpu].inFront())
+	if s.expanded {
+		regs.SaveCore(*r.cpus[cpu].savedRegisters())
 	}
 	if s.step.size == 0 || r.mustInterpret(s) {
 		return r.interpret(cpu, s)
 	}
-	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: r.cpus[cpu].current.status, Way: WayStep})
+	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: r.cpus[cpu].current.status, Method: MethodStep})
 	regs.SetReg(r.file.PC, s.step.addr)
 	if r.opt.Stepping == StepTrap {
 		r.cpus[cpu].stepping = true
@@ -172,20 +172,20 @@ func (r *hits) executeCopy(cpu int, s *site) error {
 
 // wayBack returns how and where a hit is executed by code that ends in a jump
 // back; WayNone where there is none.
-func (r *hits) wayBack(s *site) (w Way, pc uint64) {
+func (r *hits) wayBack(s *site) (w Method, pc uint64) {
 	switch {
 	case r.mustInterpret(s):
 	case s.jump.hits == patch.HitDetour && s.jump.detour.size != 0:
-		return WayDetour, s.jump.detour.moved
+		return MethodDetour, s.jump.detour.moved
 	case s.boosting == boostReady && !s.hasPost() && s.state != siteGone:
-		return WayBoost, s.boosted.addr
+		return MethodBoost, s.boosted.addr
 	}
-	return WayNone, 0
+	return MethodNone, 0
 }
 
 // interpret does what the instruction does.
 func (r *hits) interpret(cpu int, s *site) error {
-	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: r.cpus[cpu].current.status, Way: WayEmulate})
+	r.observe(Transition{CPU: cpu, Addr: s.addr, Status: r.cpus[cpu].current.status, Method: MethodEmulate})
 	done, err := r.interpretWatched(cpu, &s.inst)
 	if err == nil && !done {
 		err = errNoExecution
@@ -205,7 +205,7 @@ func (r *hits) interpret(cpu int, s *site) error {
 // instruction, and watched.
 func (r *hits) mustInterpret(s *site) bool { return r.watches.active > 0 && s.calls }
 
-// complete goes on behind the instruction of a hit: its copy has been executed,
+// complete goes on after the instruction of a hit: its copy has been executed,
 // or it was interpreted.
 func (r *hits) complete(cpu int) error {
 	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
@@ -214,7 +214,7 @@ func (r *hits) complete(cpu int) error {
 		regs.SetReg(r.file.PC, s.inst.Next())
 	}
 	if s.scratch != noScratch {
-		regs.SetReg(s.scratch, r.file.Word(*c.inFront(), s.scratch))
+		regs.SetReg(s.scratch, r.file.Word(*c.savedRegisters(), s.scratch))
 	}
 	if s.boosting == boostUnknown && len(s.probes) > 0 && s.state != siteGone && s.state != siteReplaced {
 		r.prepareBoost(s)
@@ -247,7 +247,7 @@ func (r *hits) runPostHandlers(c *Context, s *site) {
 	}
 }
 
-// stepped handles the exception behind a single-stepped instruction of a copy.
+// stepped handles the exception after a single-stepped instruction of a copy.
 func (r *hits) stepped(cpu int) error {
 	c, regs := &r.cpus[cpu], r.m.CPU(cpu)
 	s := c.current.site
@@ -324,7 +324,7 @@ func (r *hits) quick(cpu int, addr uint64) (handled bool, err error) {
 	if s == nil || !s.state.armed() {
 		return false, nil
 	}
-	if w, _ := r.wayBack(s); w == WayNone {
+	if w, _ := r.wayBack(s); w == MethodNone {
 		return false, nil
 	}
 	if _, denied := r.unfetchable(s); denied {

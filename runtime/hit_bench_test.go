@@ -149,7 +149,7 @@ func BenchmarkHit(b *testing.B) {
 }
 
 // elsewhere returns the addresses of n instructions that may be probed, and that
-// no sorting executes, in front of that of the comparison.
+// no sorting executes, before that of the comparison.
 func (s *sorter) elsewhere(b *testing.B, n int) []uint64 {
 	b.Helper()
 	functions, err := s.img.Functions(image.ExtentSymbol)

@@ -90,7 +90,7 @@ func (r *installer) withdraw(s *site) error {
 func (r *installer) close(s *site) error {
 	var errs []error
 	trap := func(addr uint64) { errs = append(errs, r.patch(addr, r.isa.Breakpoint(r.opt.Kernel))) }
-	for _, p := range [...]piece{s.step, s.boosted} {
+	for _, p := range [...]block{s.step, s.boosted} {
 		if p.size != 0 {
 			trap(p.addr)
 		}
@@ -103,8 +103,8 @@ func (r *installer) close(s *site) error {
 	return errors.Join(errs...)
 }
 
-// reopen takes away what close has put into a piece.
-func (r *installer) reopen(p piece) error {
+// reopen takes away what close has put into a block.
+func (r *installer) reopen(p block) error {
 	code := r.buffer(int(p.size))
 	if err := r.m.Read(code, p.addr); err != nil {
 		return err

@@ -14,7 +14,7 @@ type Jprobe struct {
 	Symbol string
 	Offset uint64
 	Addr   uint64
-	// Mirror is called with the function's arguments in front of the function,
+	// Mirror is called with the function's arguments before the function,
 	// on the same stack. It ends by a jump or call to Runtime.JprobeReturn, or
 	// by its own return. Whatever it does to registers and to its arguments on
 	// the stack is undone. Probes that it hits count as missed. If it faults
@@ -26,7 +26,7 @@ type Jprobe struct {
 }
 
 // argumentArea is how many bytes of the stack from its pointer on are restored
-// behind the mirror function: the return address and the arguments.
+// after the mirror function: the return address and the arguments.
 const argumentArea = 512
 
 var ruleJprobe = classify.Rule{ID: "runtime/jprobe", Errno: classify.EEXIST,
@@ -48,18 +48,18 @@ func (r *Runtime) attachJprobe(p Jprobe) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	behind, ok := r.entryOf(im, addr)
+	place, ok := r.entryOf(im, addr)
 	if !ok {
 		return nil, refuse(entry, addr, &ruleNotEntry, nil)
 	}
-	behind, _ = r.placeEntry(entry, im, behind)
-	if s := r.sites[behind]; s != nil && slices.ContainsFunc(s.probes, func(q *probe) bool { return q.mirror }) {
+	place, _ = r.placeEntry(entry, im, place)
+	if s := r.sites[place]; s != nil && slices.ContainsFunc(s.probes, func(q *probe) bool { return q.mirror }) {
 		return nil, refuse(entry, addr, &ruleJprobe, nil)
 	}
 	if err := r.makeStubs(im); err != nil {
 		return nil, refuse(entry, addr, &ruleNoRoom, err)
 	}
-	entry.Symbol, entry.Offset, entry.Addr = "", 0, behind
+	entry.Symbol, entry.Offset, entry.Addr = "", 0, place
 	entry.PreHandler = func(c *Context) bool {
 		if err := r.runMirror(c.CPU, p.Mirror); err != nil && r.ctx.Err() == nil {
 			r.fail(c.CPU, err)

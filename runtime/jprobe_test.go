@@ -168,7 +168,7 @@ func TestJprobeMirrorFaults(t *testing.T) {
 }
 
 // TestJprobePatchableEntry has mirror functions of functions whose entries are
-// patchable: they run behind the entry, which a probe may have besides.
+// patchable: they run after the entry, which a probe may have besides.
 func TestJprobePatchableEntry(t *testing.T) {
 	for _, file := range []string{"amd64-fentry", "amd64-patchable", "arm64-patchable", "ppc64-patchable", "ppc64le-patchable", "ppc64le-profile"} {
 		t.Run(file, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestJprobePatchableEntry(t *testing.T) {
 	}
 }
 
-// TestContextEndsMirror has the context end in front of a mirror function: that runs
+// TestContextEndsMirror has the context end before a mirror function: that runs
 // no further, and the function all the same.
 func TestContextEndsMirror(t *testing.T) {
 	eachReturns(t, func(t *testing.T, p *program) {

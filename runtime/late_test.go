@@ -13,7 +13,7 @@ import (
 	"xol/runtime"
 )
 
-// eachAmid calls f with a CPU behind each instruction of a call of tail, from that of
+// eachAmid calls f with a CPU after each instruction of a call of tail, from that of
 // an optimized probe at its entry on.
 func eachAmid(t *testing.T, probe func() *held, f func(t *testing.T, p *program, early *held)) {
 	for _, isa := range arch.Names() {
@@ -92,7 +92,7 @@ func TestLateSwitch(t *testing.T) {
 }
 
 // TestRedirectionWithoutEffect has a handler say that it redirects where that has no
-// effect: the probe behind it is hit as well.
+// effect: the probe after it is hit as well.
 func TestRedirectionWithoutEffect(t *testing.T) {
 	eachReturns(t, func(t *testing.T, p *program) {
 		entry := p.entryOf(t, "tail")
@@ -110,7 +110,7 @@ func TestRedirectionWithoutEffect(t *testing.T) {
 }
 
 // TestNoRoomForCount has the memory for counts taken: a probe that wants one is refused
-// and leaves nothing behind.
+// and leaves nothing after.
 func TestNoRoomForCount(t *testing.T) {
 	const around, size = 0x7c00_0000_0000, 1 << 20
 	eachReturns(t, func(t *testing.T, p *program) {
@@ -121,7 +121,7 @@ func TestNoRoomForCount(t *testing.T) {
 		if err := probe.attach(p); !errors.Is(err, classify.ENOMEM) {
 			t.Fatalf("error %v", err)
 		}
-		same(t, "what is left behind", p.Stats(), runtime.Stats{})
+		same(t, "what is left", p.Stats(), runtime.Stats{})
 		if err := p.m.Unmap(around, size); err != nil {
 			t.Fatal(err)
 		}

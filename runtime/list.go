@@ -105,7 +105,7 @@ type Stats struct {
 	Optimized int
 	Boosted   int
 	Guest     int // bytes of the guest's memory in copies and detour buffers
-	Pending   int // sites that wait for the optimizer, and pieces for their end
+	Pending   int // sites that wait for the optimizer, and blocks for their end
 }
 
 // Stats counts.

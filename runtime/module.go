@@ -12,8 +12,8 @@ import (
 	"xol/place"
 )
 
-// Image is a program in the machine's memory whose text may be probed.
-type Image struct {
+// Module is a program in the machine's memory whose text may be probed.
+type Module struct {
 	Name     string
 	owner    *target
 	analysis *analyze.Analysis
@@ -31,7 +31,7 @@ type Image struct {
 }
 
 // extent returns the addresses that the image's text lies between.
-func (im *Image) extent() (lo, hi uint64) {
+func (im *Module) extent() (lo, hi uint64) {
 	lo = ^uint64(0)
 	for i := range im.text {
 		lo, hi = min(lo, im.text[i].Addr), max(hi, im.text[i].End())
@@ -77,7 +77,7 @@ type function struct {
 type entries struct {
 	sites []uint64       // sorted
 	texts []machine.Part // what they were made in memory, sorted
-	stub  piece          // what the sites call; its size is 0 where there is none yet
+	stub  block          // what the sites call; its size is 0 where there is none yet
 }
 
 // maxEntry is at least the bytes of a site on any ISA.
@@ -101,7 +101,7 @@ type kernelRules struct {
 
 // prepared returns the file's text of a judged function, with the entries that the
 // runtime has prepared in memory.
-func (im *Image) prepared(res *analyze.Result) []byte {
+func (im *Module) prepared(res *analyze.Result) []byte {
 	code, texts := res.Code, im.entries.texts
 	first, _ := slices.BinarySearchFunc(texts, res.Addr+im.bias, func(t machine.Part, addr uint64) int { return cmp.Compare(t.Addr, addr) })
 	for _, t := range texts[first:] {
@@ -116,7 +116,7 @@ func (im *Image) prepared(res *analyze.Result) []byte {
 }
 
 // touched returns the watched functions of an image that share bytes with a range.
-func (im *Image) touched(changed machine.Range) (found []*function) {
+func (im *Module) touched(changed machine.Range) (found []*function) {
 	for _, fn := range im.functions {
 		if fn.Lo < changed.Hi && changed.Lo < fn.Hi {
 			found = append(found, fn)

@@ -25,13 +25,13 @@ type optimizer struct {
 // garbage is what a site had, until no CPU can be in it any more.
 type garbage struct {
 	site   *site
-	pieces []piece
+	blocks []block
 	count  uint64 // address of a count that old detour buffers of the site may change; 0: none
 	all    bool   // the site itself is gone
 }
 
 // pending is how many sites wait for a plan, or for a step of theirs, and how many
-// pieces for their end.
+// blocks for their end.
 func (r *optimizer) pending() int {
 	n := len(r.queue) + len(r.garbage)
 	for _, s := range r.planned {
@@ -75,7 +75,10 @@ func (r *optimizer) pass() error {
 	if err := r.collect(); err != nil {
 		return err
 	}
-	r.planned = slices.DeleteFunc(r.planned, func(s *site) bool { return s.jump.plan == nil })
+	r.planned = slices.DeleteFunc(r.planned, func(s *site) bool {
+		s.jump.listed = s.jump.plan != nil
+		return !s.jump.listed
+	})
 	for _, s := range r.planned {
 		if err := r.advance(s); err != nil {
 			return err
@@ -112,8 +115,10 @@ func (r *optimizer) begin(s *site, op patch.Operation, event siteEvent) error {
 	if err != nil {
 		return err
 	}
-	s.jump.plan, s.jump.next = plan, 0
-	r.planned = append(r.planned, s)
+	if s.jump.plan, s.jump.next = plan, 0; !s.jump.listed {
+		s.jump.listed = true
+		r.planned = append(r.planned, s)
+	}
 	return s.on(event)
 }
 
@@ -149,10 +154,10 @@ func (r *optimizer) finishPlan(s *site) error {
 	return r.considerOne(s)
 }
 
-// discard has the detour buffer of a site released once nobody is in it.
+// discard has the detour buffer of a site released once no CPU is in it.
 func (r *optimizer) discard(s *site) {
 	if b := s.jump.detour; b.size != 0 {
-		r.garbage = append(r.garbage, garbage{site: s, pieces: []piece{b.piece}})
+		r.garbage = append(r.garbage, garbage{site: s, blocks: []block{b.block}})
 		s.jump.old, s.jump.detour = append(s.jump.old, b), buffer{}
 	}
 }
@@ -162,14 +167,14 @@ func (r *optimizer) collect() error {
 	var errs []error
 	r.garbage = slices.DeleteFunc(r.garbage, func(g garbage) bool {
 		counts := g.count != 0 && len(g.site.jump.old) > 0
-		if counts || g.all && r.handled(g.site) || slices.ContainsFunc(g.pieces, r.occupied) {
+		if counts || g.all && r.handled(g.site) || slices.ContainsFunc(g.blocks, r.occupied) {
 			return false
 		}
 		r.done++
 		if g.count != 0 {
 			r.counters.giveBack(g.count)
 		}
-		for _, p := range g.pieces {
+		for _, p := range g.blocks {
 			if g.site.state == siteReplaced && p.size != 0 {
 				errs = append(errs, r.reopen(p))
 			}
@@ -252,7 +257,7 @@ func (r *optimizer) toBreakpoint(s *site) error {
 	default:
 		return nil
 	case siteUnoptimizing:
-		err = r.hurry(s)
+		err = r.finishNow(s)
 	case siteOptimizing:
 		breakpoint := r.isa.Breakpoint(r.opt.Kernel) // the jump may stand already
 		err = errors.Join(r.patch(s.addr, breakpoint), r.patch(s.addr+uint64(len(breakpoint)), s.original[len(breakpoint):]))
@@ -263,9 +268,9 @@ func (r *optimizer) toBreakpoint(s *site) error {
 	return errors.Join(err, s.on(siteRevert))
 }
 
-// hurry carries out what is left of a plan, without waiting: what waits are the
-// pieces that are discarded.
-func (r *optimizer) hurry(s *site) error {
+// finishNow carries out what is left of a plan, without waiting: what waits are the
+// blocks that are discarded.
+func (r *optimizer) finishNow(s *site) error {
 	for ; s.jump.next < len(s.jump.plan.Steps); s.jump.next++ {
 		if err := r.carryOut(s, &s.jump.plan.Steps[s.jump.next]); err != nil {
 			return err
@@ -277,7 +282,7 @@ func (r *optimizer) hurry(s *site) error {
 // retire discards all that a site has.
 func (r *optimizer) retire(s *site) {
 	r.garbage = append(r.garbage,
-		garbage{site: s, pieces: []piece{s.step, s.boosted, s.jump.detour.piece}, all: true})
+		garbage{site: s, blocks: []block{s.step, s.boosted, s.jump.detour.block}, all: true})
 }
 
 // retireCount takes the count of a probe, which keeps its value in Hits.

@@ -61,21 +61,21 @@ func TestNoJumpAmidHit(t *testing.T) {
 // once more: hits go the ways that they went the first time, pass by pass.
 func TestOptimizingAnew(t *testing.T) {
 	eachISA(t, func(t *testing.T, isa string) {
-		var way runtime.Way
+		var way runtime.Method
 		p := openReturns(t, isa, guest.Options{}, runtime.Options{NoOptimize: true, Pass: unhurried, Observe: func(now runtime.Transition) {
-			if now.Way != runtime.WayNone {
-				way = now.Way
+			if now.Method != runtime.MethodNone {
+				way = now.Method
 			}
 		}})
 		probe := attach(t, p, runtime.Probe{Addr: p.entryOf(t, "bottom")})
-		hit := func() runtime.Way {
-			way = runtime.WayNone // a jump's hit has none of its own
+		hit := func() runtime.Method {
+			way = runtime.MethodNone // a jump's hit has none of its own
 			p.calls(t, 12, "bottom", 5)
 			return way
 		}
 		hit() // it is boosted now
 		before := hit()
-		var first []runtime.Way
+		var first []runtime.Method
 		for passes, jump := 0, false; !jump; passes++ {
 			p.SetOptimization(true)
 			for range passes {
@@ -88,7 +88,7 @@ func TestOptimizingAnew(t *testing.T) {
 			p.settled(t)
 			same(t, "the way without optimization", hit(), before)
 			p.SetOptimization(true)
-			var ways []runtime.Way
+			var ways []runtime.Method
 			for !probe.Optimized() && len(ways) < 100 {
 				ways = append(ways, hit())
 				if err := p.Pass(); err != nil {

@@ -9,7 +9,7 @@ import (
 type Stepping uint8
 
 const (
-	// StepBreakpoint puts a breakpoint behind the copy, as kernels do since
+	// StepBreakpoint puts a breakpoint after the copy, as kernels do since
 	// 5.13; instructions that transfer control are interpreted.
 	StepBreakpoint Stepping = iota
 	// StepTrap uses the ISA's single-step exception: the trap flag of amd64,

@@ -13,7 +13,7 @@ type Probe struct {
 	// pointer and returns true, the instruction is not executed, no
 	// PostHandler runs, and execution goes on there.
 	PreHandler func(c *Context) (redirected bool)
-	// PostHandler runs behind the instruction, and keeps it from being boosted
+	// PostHandler runs after the instruction, and keeps it from being boosted
 	// or optimized.
 	PostHandler func(c *Context)
 	// FaultHandler is called with a fault of the probed instruction while it

@@ -16,7 +16,7 @@ import (
 	"xol/runtime"
 )
 
-// bufferAddr is where the buffers of the CPUs are, one behind the other, and
+// bufferAddr is where the buffers of the CPUs are, one after the other, and
 // another one for all of them.
 const bufferAddr = 0x6000_0000
 
@@ -26,7 +26,7 @@ type program struct {
 	m     *guest.Machine
 	p     *guest.Program
 	img   *image.Image
-	image *runtime.Image
+	image *runtime.Module
 }
 
 func programPath(isa, level string) string {

@@ -50,7 +50,7 @@ func (r *texts) kernelOptions() classify.KernelOptions {
 }
 
 // loadRules finds the rules that decide where probes of an image may be.
-func (r *texts) loadRules(im *Image, img *image.Image) (err error) {
+func (r *texts) loadRules(im *Module, img *image.Image) (err error) {
 	switch name := r.opt.Profile; {
 	case r.opt.Uprobes && name == "":
 		im.rules, _ = r.isa.Profile(classify.Uprobe612, classify.KernelOptions{})
@@ -66,7 +66,7 @@ func (r *texts) loadRules(im *Image, img *image.Image) (err error) {
 
 // askKernel returns what the kernel's rules say of addr, as it stands in memory; all is
 // allowed where there are none.
-func (r *texts) askKernel(im *Image, addr uint64) kernelAnswer {
+func (r *texts) askKernel(im *Module, addr uint64) kernelAnswer {
 	if im.kernel == nil {
 		return kernelAnswer{addr: addr, boost: true, jump: true}
 	}
@@ -93,7 +93,7 @@ func (r *texts) askKernel(im *Image, addr uint64) kernelAnswer {
 
 // judgeAsKernel returns the judged function of the kernel's that holds an address of the
 // file, as it stands in memory; nil where there is none.
-func (r *texts) judgeAsKernel(im *Image, at uint64) *analyze.Result {
+func (r *texts) judgeAsKernel(im *Module, at uint64) *analyze.Result {
 	k := im.kernel
 	if k.judged == nil || at-k.judged.Addr >= uint64(len(k.judged.Code)) {
 		f, found := k.analysis.FunctionAt(at)
@@ -116,7 +116,7 @@ func (r *texts) judgeAsKernel(im *Image, at uint64) *analyze.Result {
 // judgeSite asks the rules about an instruction, those of the kernel too, whose answer
 // is known where it is about the same address. It returns the rule that refuses a probe
 // there, if one does, and the verdict that the image's own rules give.
-func (r *texts) judgeSite(im *Image, addr uint64, known *kernelAnswer) (j judgement, v classify.Verdict, refused *classify.Rule) {
+func (r *texts) judgeSite(im *Module, addr uint64, known *kernelAnswer) (j judgement, v classify.Verdict, refused *classify.Rule) {
 	res, ok := r.judge(im, addr)
 	if !ok {
 		return j, v, &ruleNotText

@@ -264,6 +264,7 @@ type observed struct {
 	*guest.Machine
 	at      uint64 // whose reading is counted
 	reads   int
+	site    uint64 // whose patches are counted
 	patches int
 }
 
@@ -275,7 +276,9 @@ func (m *observed) Read(dst []byte, addr uint64) error {
 }
 
 func (m *observed) Patch(addr uint64, code []byte) error {
-	m.patches++
+	if addr == m.site {
+		m.patches++
+	}
 	return m.Machine.Patch(addr, code)
 }
 
@@ -319,36 +322,36 @@ func TestProfileAsksOnce(t *testing.T) {
 }
 
 // A probe that the kernel limits is made anew when its own text changes, and not when
-// other text of the function does.
+// other text of the function does, which is no longer the file's already.
 func TestProfileKeepsSites(t *testing.T) {
 	for _, isa := range arch.Names() {
 		t.Run(isa, func(t *testing.T) {
 			p, m := openObserved(t, isa, []snippet{{"f", plainText[isa]}}, runtime.Options{Profile: classify.Linux612, NoOptimize: true})
-			attach(t, p, runtime.Probe{Symbol: "f"})
-			text := p.textOf(plainText[isa])
-			for name, c := range map[string]struct {
-				at   uint64
-				made bool
-			}{"its own": {0, true}, "far from it": {36, false}} {
-				before := m.patches
-				changed := append([]byte(nil), text[c.at:][:4]...)
-				number := 2 // of the first instruction of amd64; it is in the second byte of others'
-				if p.isa.Align() > 1 {
-					number = 1
-				}
-				if isa == "ppc64" {
-					number = 3
-				}
-				if isa == "ppc64le" {
-					number = 0
-				}
-				changed[number] ^= 4
-				if err := p.Memory().Write(p.at["f"]+c.at, changed); err != nil {
+			m.site = p.at["f"]
+			number := map[string]uint64{"amd64": 2, "arm64": 1, "ppc64": 3, "ppc64le": 0}[isa] // the byte of an instruction that has it
+			add := func(at, n uint64) {
+				t.Helper()
+				b := []byte{0}
+				if err := p.Memory().Read(b, p.at["f"]+at+number); err != nil {
 					t.Fatal(err)
 				}
+				b[0] ^= byte(n)
+				if err := p.Memory().Write(p.at["f"]+at+number, b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			add(36, 8)
+			attach(t, p, runtime.Probe{Symbol: "f"})
+			for _, c := range []struct {
+				name string
+				at   uint64
+				made bool
+			}{{"far from it", 36, false}, {"its own", 0, true}} {
+				before := m.patches
+				add(c.at, 4)
 				p.call(0, "f", 1)
 				if made := m.patches != before; made != c.made {
-					t.Errorf("%s: made anew %v, want %v", name, made, c.made)
+					t.Errorf("%s: made anew %v, want %v", c.name, made, c.made)
 				}
 			}
 		})

@@ -64,7 +64,7 @@ func TestOptionsAreRefused(t *testing.T) {
 	}
 }
 
-// TestProbesAreRefused registers what cannot be: nothing is left behind.
+// TestProbesAreRefused registers what cannot be: nothing is left.
 func TestProbesAreRefused(t *testing.T) {
 	eachReturns(t, func(t *testing.T, p *program) {
 		for _, size := range []int{4097, math.MaxInt, -1, math.MinInt} {

@@ -43,7 +43,7 @@ func (r *registry) register(p *probe) error {
 }
 
 // siteFor returns the site of a probe at addr, which it makes where there is none.
-func (r *registry) siteFor(p *probe, im *Image, addr uint64) (*site, error) {
+func (r *registry) siteFor(p *probe, im *Module, addr uint64) (*site, error) {
 	answer := r.askKernel(im, addr)
 	if answer.rule != nil {
 		return nil, refuse(p, addr, answer.rule, nil)
@@ -131,7 +131,7 @@ func (r *registry) setEnabled(p *probe, on bool) error {
 }
 
 // resolve finds the address that a probe names.
-func (r *registry) resolve(p *probe) (uint64, *Image, error) {
+func (r *registry) resolve(p *probe) (uint64, *Module, error) {
 	if (p.Symbol == "") == (p.Addr == 0) {
 		return 0, nil, refuse(p, 0, &rulePlace, nil)
 	}
@@ -152,7 +152,7 @@ func (r *registry) resolve(p *probe) (uint64, *Image, error) {
 
 // resolveSymbol takes the first symbol of that name. On ppc64 a function's
 // first instruction is that of its local entry point, as kernels have it.
-func (r *registry) resolveSymbol(p *probe) (uint64, *Image, error) {
+func (r *registry) resolveSymbol(p *probe) (uint64, *Module, error) {
 	for _, im := range r.images {
 		places, err := im.analysis.Image.Resolve(p.Symbol)
 		if err != nil {
@@ -169,7 +169,7 @@ func (r *registry) resolveSymbol(p *probe) (uint64, *Image, error) {
 
 // newSite checks that addr may be probed and prepares the execution of its
 // instruction. The kernel's answer is nil where it has not been asked.
-func (r *registry) newSite(p *probe, im *Image, addr uint64, kernel *kernelAnswer) (*site, error) {
+func (r *registry) newSite(p *probe, im *Module, addr uint64, kernel *kernelAnswer) (*site, error) {
 	if im.unloaded || r.imageAt(addr) != im {
 		return nil, refuse(p, addr, &ruleNotText, nil)
 	}
@@ -231,7 +231,7 @@ func (r *registry) forget(s *site) error {
 }
 
 // newEntry prepares a probe that is called.
-func (r *registry) newEntry(p *probe, im *Image, addr uint64) (*site, error) {
+func (r *registry) newEntry(p *probe, im *Module, addr uint64) (*site, error) {
 	s := &site{addr: addr, image: im, entry: true, boosting: boostNever}
 	s.original = make([]byte, r.entrySize())
 	if err := r.m.Read(s.original, addr); err != nil {
@@ -250,10 +250,10 @@ func (r *registry) newEntry(p *probe, im *Image, addr uint64) (*site, error) {
 }
 
 // retireEntries discards the stub of an image that goes away.
-func (r *registry) retireEntries(im *Image) {
+func (r *registry) retireEntries(im *Module) {
 	if stub := im.entries.stub; stub.size != 0 {
-		r.garbage = append(r.garbage, garbage{site: &site{image: im}, pieces: []piece{stub}})
-		im.entries.stub = piece{}
+		r.garbage = append(r.garbage, garbage{site: &site{image: im}, blocks: []block{stub}})
+		im.entries.stub = block{}
 	}
 }
 

@@ -45,7 +45,7 @@ func (r *registry) attachReturn(p ReturnProbe, l *Link) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	behind, ok := r.entryOf(im, addr)
+	place, ok := r.entryOf(im, addr)
 	if !ok {
 		return nil, refuse(entry, addr, &ruleNotEntry, nil)
 	}
@@ -54,7 +54,7 @@ func (r *registry) attachReturn(p ReturnProbe, l *Link) (*Link, error) {
 	}
 	in := &returnProbe{ReturnProbe: p, entry: entry, function: addr}
 	l.attached = kretprobe{r, in}
-	entry.Symbol, entry.Offset, entry.Addr = "", 0, behind
+	entry.Symbol, entry.Offset, entry.Addr = "", 0, place
 	entry.PreHandler = func(c *Context) bool { r.called(in, c); return false }
 	if err := r.register(entry); err != nil {
 		return nil, err

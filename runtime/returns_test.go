@@ -103,9 +103,9 @@ func TestReturnHandlers(t *testing.T) {
 			c.Regs.SetReturnValue(c.Regs.ReturnValue() + 100)
 		}
 		rp = p.returnProbe(t, spec)
-		// What the probe behind sees is what the function will return to.
+		// What the probe after sees is what the function will return to.
 		try(p, runtime.Probe{Addr: rp.Address(), PreHandler: func(c *runtime.Context) bool {
-			same(t, "the return address for a probe behind", c.Regs.ReturnAddress(), caller)
+			same(t, "the return address for a probe after", c.Regs.ReturnAddress(), caller)
 			if link := p.m.ISA.Convention().Link; link >= 0 {
 				trampoline = c.Regs.Reg(link)
 			} else {
@@ -317,7 +317,7 @@ func TestSeveralReturnProbes(t *testing.T) {
 }
 
 // TestReturnProbeAtAnyTime registers, unregisters, disables and enables a return
-// probe in front of every instruction that a run executes.
+// probe before every instruction that a run executes.
 func TestReturnProbeAtAnyTime(t *testing.T) {
 	const depth = 1
 	type probe = again[runtime.ReturnProbe]
@@ -378,11 +378,11 @@ func TestReturnProbeAtAnyTime(t *testing.T) {
 						running = p.m.CPU(0).Running()
 						do(change.amid)
 						if err := p.Run(t.Context(), 1<<16); err != nil {
-							t.Fatalf("behind %d instructions: %v", boundary, err)
+							t.Fatalf("after %d instructions: %v", boundary, err)
 						}
 						same(t, "the result", p.Result(0), descending(depth))
 						if p.Depth(0) != 0 || returns > calls || change.handlesActive && returns != calls {
-							t.Fatalf("behind %d instructions: %d calls, %d returns, %d going on", boundary, calls, returns, p.Depth(0))
+							t.Fatalf("after %d instructions: %d calls, %d returns, %d going on", boundary, calls, returns, p.Depth(0))
 						}
 						do(change.after)
 					}
@@ -437,7 +437,7 @@ func TestUnregisterReturnInHandler(t *testing.T) {
 	})
 }
 
-// TestReturnTasks has tasks that end amid calls, and one that goes on on another
+// TestReturnTasks has tasks that end during calls, and one that goes on on another
 // CPU.
 func TestReturnTasks(t *testing.T) {
 	for _, isa := range arch.Names() {
@@ -518,7 +518,7 @@ func saveStack(t *testing.T, p *program) []byte {
 	return stack
 }
 
-// TestReturnLongjmp has functions left behind again and again, at the same stack
+// TestReturnLongjmp has functions left by it again and again, at the same stack
 // pointer.
 func TestReturnLongjmp(t *testing.T) {
 	const rounds, depth = 100, 3
@@ -674,7 +674,7 @@ func TestReturnProbeRefused(t *testing.T) {
 		}
 		rp := p.returnProbe(t, runtime.ReturnProbe{Symbol: "descend"})
 		entry := rp.Address()
-		refused("behind the entry", try(p, runtime.ReturnProbe{Addr: entry + 8}), "runtime/not-entry", classify.EINVAL)
+		refused("after the entry", try(p, runtime.ReturnProbe{Addr: entry + 8}), "runtime/not-entry", classify.EINVAL)
 		refused("with an offset", try(p, runtime.ReturnProbe{Symbol: "descend", Offset: 24}), "runtime/not-entry", classify.EINVAL)
 		refused("no function", try(p, runtime.ReturnProbe{Symbol: "nothing"}), "runtime/symbol", classify.ENOENT)
 		refused("the stack", try(p, runtime.ReturnProbe{Addr: bufferAddr}), "runtime/not-text", classify.EINVAL)
@@ -741,17 +741,17 @@ func TestReturnUnload(t *testing.T) {
 	})
 }
 
-// TestReturnProbeEntries looks at where the entry's probe is put: behind what only
-// makes the entry a target of indirect branches, and in front of what signs the
+// TestReturnProbeEntries looks at where the entry's probe is put: after what only
+// makes the entry a target of indirect branches, and before what signs the
 // return address; on ppc64 at the local entry point.
 func TestReturnProbeEntries(t *testing.T) {
 	for _, test := range []struct {
 		isa, function string
 		offset        uint64
 	}{
-		{"amd64", "descend", 4}, // behind endbr64
+		{"amd64", "descend", 4}, // after endbr64
 		{"arm64", "descend", 0}, // at paciasp
-		{"arm64", "tail", 4},    // behind bti
+		{"arm64", "tail", 4},    // after bti
 		{"ppc64", "descend", 0},
 		{"ppc64le", "descend", 8},
 		{"ppc64le", "leap", 8},

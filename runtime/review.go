@@ -20,7 +20,7 @@ func (r *registry) stored(changed machine.Range) error {
 }
 
 // review looks at the sites of a function whose text has changed.
-func (r *registry) review(im *Image, fn *function) error {
+func (r *registry) review(im *Module, fn *function) error {
 	if j := im.judged; j != nil && j.Addr+im.bias == fn.Lo {
 		if err := r.forgetJudged(im); err != nil {
 			return err

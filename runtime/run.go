@@ -11,7 +11,7 @@ import (
 // It returns true where it has dealt with it, and set the program counter.
 type Notifier func(cpu int, regs machine.CPU, ev machine.Event) (handled bool)
 
-// Notify adds a notifier behind those that there are.
+// Notify adds a notifier after those that there are.
 func (r *Runtime) Notify(n Notifier) { r.notifiers = append(r.notifiers, n) }
 
 // ErrBudget: the program was still running when its budget was used up.
@@ -162,14 +162,14 @@ func (r *Runtime) nest(cpu int) (restore func(done bool)) {
 	number := r.starts
 	control.started = number
 	r.depth++
-	control.left = append(control.left, c.Reg(r.file.PC))
+	control.interrupted = append(control.interrupted, c.Reg(r.file.PC))
 	return func(done bool) {
 		r.depth--
 		if !done {
 			t.giveUp(number)
 			_ = errors.Join(r.stopStepping(cpu), c.GiveUp())
 		}
-		control.left = control.left[:len(control.left)-1]
+		control.interrupted = control.interrupted[:len(control.interrupted)-1]
 		control.current, control.outer, control.running, control.waiting = current, outer, running, left
 		control.panicked, control.started = panicked, started
 		c.Restore(saved)
@@ -243,7 +243,7 @@ func (r *Runtime) handle(cpu int, ev machine.Event) (returned bool, err error) {
 	defer func() { r.handling = outer }()
 	switch ev.Kind {
 	case machine.EventReturned:
-		if len(c.left) == 0 && c.stack != 0 {
+		if len(c.interrupted) == 0 && c.stack != 0 {
 			r.m.CPU(cpu).SetReg(r.file.SP, c.stack)
 			c.started = 0
 		}

@@ -98,7 +98,7 @@ func TestNestedCallsKeepRegisters(t *testing.T) {
 	})
 }
 
-// TestHandlerPanics has handlers panic in front of an instruction and behind it: what
+// TestHandlerPanics has handlers panic before an instruction and after it: what
 // runs later is not inside their hit.
 func TestHandlerPanics(t *testing.T) {
 	for _, behind := range []bool{false, true} {
@@ -138,7 +138,7 @@ func TestHandlerPanics(t *testing.T) {
 	}
 }
 
-// TestInterruptsCallProbedFunctions has interrupts in front of each instruction call
+// TestInterruptsCallProbedFunctions has interrupts before each instruction call
 // the function that they interrupt: returns of both are told apart.
 func TestInterruptsCallProbedFunctions(t *testing.T) {
 	for _, isa := range arch.Names() {

@@ -59,13 +59,13 @@ func New(m machine.Machine, of arch.ISA, opt Options) (*Runtime, error) {
 
 // Load makes the text of a file, which the caller has put into the machine's
 // memory at the addresses that the file names, known to the runtime.
-func (r *Runtime) Load(name string, img *image.Image) (*Image, error) {
+func (r *Runtime) Load(name string, img *image.Image) (*Module, error) {
 	return r.LoadAt(name, img, 0)
 }
 
 // LoadAt is Load for a file that stands at other addresses than it names: bias
 // is what has to be added to them, a multiple of the page size.
-func (r *Runtime) LoadAt(name string, img *image.Image, bias uint64) (*Image, error) {
+func (r *Runtime) LoadAt(name string, img *image.Image, bias uint64) (*Module, error) {
 	if r.closed {
 		return nil, machine.ErrClosed
 	}
@@ -76,7 +76,7 @@ func (r *Runtime) LoadAt(name string, img *image.Image, bias uint64) (*Image, er
 	if a.ISA.Name() != r.isa.Name() {
 		return nil, fmt.Errorf("runtime: %s is for %s, the machine is %s", name, a.ISA.Name(), r.isa.Name())
 	}
-	im := &Image{Name: name, owner: &r.target, analysis: a, bias: bias, rules: a.Profile, functions: map[uint64]*function{}}
+	im := &Module{Name: name, owner: &r.target, analysis: a, bias: bias, rules: a.Profile, functions: map[uint64]*function{}}
 	im.text, im.memory = moved(img.Text(), bias), moved(img.Memory(), bias)
 	if im.fixups, err = readFixups(img, bias); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (r *Runtime) LoadAt(name string, img *image.Image, bias uint64) (*Image, er
 
 // Unload is called when the text of an image goes away. Its probes are gone:
 // they stay attached, and may be closed, but are never hit again.
-func (r *Runtime) Unload(im *Image) error {
+func (r *Runtime) Unload(im *Module) error {
 	switch {
 	case r.closed:
 		return machine.ErrClosed

@@ -130,7 +130,7 @@ func (p *program) optimizable(t testing.TB, n int) (addrs []uint64) {
 	return nil
 }
 
-// goesOn reports whether the instructions in front of end only go on to the next
+// goesOn reports whether the instructions before end only go on to the next
 // one. Of the others the runtime leaves some alone: those that would fault
 // elsewhere than in their place.
 func goesOn(insts []decode.Inst, end uint64) bool {

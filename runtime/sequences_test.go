@@ -162,7 +162,7 @@ type runner struct {
 	cancel  context.CancelFunc
 	m       *guest.Machine
 	r       *runtime.Runtime
-	im      *runtime.Image
+	im      *runtime.Module
 	closing bool // handlers may close the machine
 	closed  bool
 	uprobes bool

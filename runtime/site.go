@@ -12,16 +12,16 @@ import (
 type site struct {
 	addr  uint64
 	inst  decode.Inst
-	image *Image
+	image *Module
 	judgement
 	probes   []*probe // in the order of registration; never changed in place, where handlers may run
 	original []byte   // the text of the region; of the instruction where there is none
-	step     piece    // the copy with a breakpoint behind it
-	boosted  piece    // the copy with a jump back
+	step     block    // the copy with a breakpoint after it
+	boosted  block    // the copy with a jump back
 	boosting boost
 	state    siteState
 	internal bool // the runtime's own
-	several  bool // the copy accesses memory behind other instructions
+	expanded bool // the copy accesses memory after other instructions
 	entry    bool // a patchable entry, which becomes a call
 	calls    bool // the instruction may be interpreted, and makes a call: its copies access memory otherwise
 	scratch  int  // register through which the copy addresses memory, or noScratch
@@ -55,13 +55,14 @@ type jumpState struct {
 	plan   *patch.Plan
 	next   int // step of the plan
 	queued bool
+	listed bool // among the sites with plans, though its plan may be gone
 	failed bool // there can be no buffer
 }
 
 // buffer is a detour buffer.
 type buffer struct {
-	piece
-	entry uint64 // where the jump leads: the piece's address, or a few bytes after it
+	block
+	entry uint64 // where the jump leads: the block's address, or a few bytes after it
 	moved uint64 // address of the moved instructions
 	steps []movedStep
 }
@@ -79,17 +80,17 @@ func (j *jumpState) at(addr uint64) *buffer {
 	return nil
 }
 
-// piece is a part of the areas for copies; its size is 0 where there is none.
-type piece struct {
+// block is a part of the areas for copies; its size is 0 where there is none.
+type block struct {
 	addr uint64
 	size uint32
-	end  uint32 // bytes to the breakpoint behind a copy
+	end  uint32 // bytes to the breakpoint after a copy
 }
 
-func (p piece) holds(addr uint64) bool { return addr-p.addr < uint64(p.size) }
+func (p block) holds(addr uint64) bool { return addr-p.addr < uint64(p.size) }
 
-// stop is the address of the breakpoint behind a copy.
-func (p piece) stop() uint64 { return p.addr + uint64(p.end) }
+// stop is the address of the breakpoint after a copy.
+func (p block) stop() uint64 { return p.addr + uint64(p.end) }
 
 // crosses reports whether the first n bytes of a site are in two pages. The text of a
 // program, unlike a kernel's, may be there in parts: a jump in the place of such
@@ -104,7 +105,7 @@ func (s *site) enabled() bool {
 // needsBreakpoint reports whether a probe keeps its site from becoming a jump.
 func (p *probe) needsBreakpoint() bool { return p.PostHandler != nil || p.Redirects }
 
-// hasPost reports whether an enabled probe has a handler behind the instruction.
+// hasPost reports whether an enabled probe has a handler after the instruction.
 func (s *site) hasPost() bool {
 	return slices.ContainsFunc(s.probes, func(p *probe) bool { return p.enabled && p.PostHandler != nil })
 }
@@ -142,7 +143,7 @@ func (p *probe) called() bool {
 
 func (p *probe) boosted() bool { return p.site != nil && p.site.boosting == boostReady }
 
-// movedStep is an instruction of a region, or what is behind them, in bytes from the
+// movedStep is an instruction of a region, or what is after them, in bytes from the
 // start of the moved instructions and of the original ones.
 type movedStep struct{ moved, original uint16 }
 

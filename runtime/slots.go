@@ -11,7 +11,7 @@ import (
 const (
 	// chunkSize is how much memory the allocator takes at a time, in bytes.
 	chunkSize = 16 * pageSize
-	// grain is what the sizes of pieces are multiples of, in bytes.
+	// grain is what the sizes of blocks are multiples of, in bytes.
 	grain = 8
 )
 
@@ -28,20 +28,20 @@ type chunk struct {
 	addr uint64
 	used uint64 // bytes from the start that have been handed out
 	live map[uint64]*site
-	// taken says which grains are taken, of a chunk whose pieces are at addresses of
+	// taken says which grains are taken, of a chunk whose blocks are at addresses of
 	// their users' choice; nil of any other.
 	taken []bool
 	// crowded counts for each kind of such addresses how often there was none.
 	crowded [16]uint8
 }
 
-func (c *chunk) take(p *piece, s *site) {
+func (c *chunk) take(p *block, s *site) {
 	p.addr = c.addr + c.used
 	c.used += uint64(p.size)
 	c.live[p.addr] = s
 }
 
-// find returns the index of the chunk at addr, or of the first one behind it.
+// find returns the index of the chunk at addr, or of the first one after it.
 func (a *allocator) find(addr uint64) (int, bool) {
 	return slices.BinarySearchFunc(a.chunks, addr, func(c *chunk, addr uint64) int { return cmp.Compare(c.addr, addr) })
 }
@@ -80,8 +80,8 @@ func (a *allocator) owner(addr uint64) *site {
 
 var errNoRoom = errors.New("runtime: no room for a copy in reach of the text")
 
-// allocate returns a piece for the site; ok is false where there is no room.
-func (r *areas) allocate(s *site, size int) (p piece, ok bool) {
+// allocate returns a block for the site; ok is false where there is no room.
+func (r *areas) allocate(s *site, size int) (p block, ok bool) {
 	p.size = uint32(size+grain-1) &^ (grain - 1)
 	if c := r.reuse(s, &p); c != nil {
 		c.live[p.addr] = s
@@ -95,14 +95,14 @@ func (r *areas) allocate(s *site, size int) (p piece, ok bool) {
 	}
 	c := r.addChunk(s)
 	if c == nil || uint64(p.size) > chunkSize {
-		return piece{}, false
+		return block{}, false
 	}
 	c.take(&p, s)
 	return p, true
 }
 
-// reuse finds a piece of the size that was given back.
-func (r *areas) reuse(s *site, p *piece) *chunk {
+// reuse finds a block of the size that was given back.
+func (r *areas) reuse(s *site, p *block) *chunk {
 	list := r.slots.free[p.size]
 	for i := len(list) - 1; i >= 0; i-- {
 		c := r.slots.holding(list[i])
@@ -124,7 +124,7 @@ func (r *areas) reaches(addr, chunk uint64) bool {
 	return first == nil && last == nil
 }
 
-// addChunk maps a chunk behind the text of the site's image, or in front of it.
+// addChunk maps a chunk after the text of the site's image, or before it.
 func (r *areas) addChunk(s *site) *chunk {
 	const tries = 1 << 14
 	lo, hi := s.image.extent()
@@ -152,8 +152,8 @@ func (r *areas) mapChunk(s *site, addr uint64) *chunk {
 	return c
 }
 
-// release gives a piece back. Nobody may be in it any more.
-func (r *areas) release(p piece) {
+// release gives a block back. No CPU may be in it any more.
+func (r *areas) release(p block) {
 	c := r.slots.holding(p.addr)
 	if c == nil || p.size == 0 {
 		return
@@ -179,9 +179,9 @@ func (r *areas) chunkFor(s *site) *chunk {
 	return nil
 }
 
-// fill writes code of n bytes into a new piece. What it takes at most is seldom
+// fill writes code of n bytes into a new block. What it takes at most is seldom
 // what it takes near the text: that is tried first.
-func (r *areas) fill(s *site, most int, encode func(dst []byte, at uint64) (int, error)) (p piece, n int, err error) {
+func (r *areas) fill(s *site, most int, encode func(dst []byte, at uint64) (int, error)) (p block, n int, err error) {
 	size := most
 	if c := r.chunkFor(s); c != nil {
 		if n, err := encode(r.buffer(most), c.addr); err == nil {
@@ -191,7 +191,7 @@ func (r *areas) fill(s *site, most int, encode func(dst []byte, at uint64) (int,
 	for {
 		p, ok := r.allocate(s, size)
 		if !ok {
-			return piece{}, 0, errNoRoom
+			return block{}, 0, errNoRoom
 		}
 		code := r.buffer(int(p.size))
 		if n, err = encode(code, p.addr); err == nil {
@@ -202,7 +202,7 @@ func (r *areas) fill(s *site, most int, encode func(dst []byte, at uint64) (int,
 		}
 		r.release(p)
 		if size == most || !errors.Is(err, relocate.ErrTooSmall) {
-			return piece{}, 0, err
+			return block{}, 0, err
 		}
 		size = most
 	}

@@ -77,7 +77,7 @@ func (c *counterPages) holds(addr uint64) bool {
 }
 
 // makeStubs puts the stubs near the text of an image, once.
-func (r *areas) makeStubs(im *Image) error {
+func (r *areas) makeStubs(im *Module) error {
 	if r.stubs.page != 0 {
 		return nil
 	}

@@ -108,31 +108,31 @@ func (r *target) entrySize() uint64 {
 }
 
 // interprets reports whether the ISA knows what inst does. It is tried where
-// there is no memory, and registers that are nobody's.
+// there is no memory, and registers that are no CPU's.
 func (r *target) interprets(inst *decode.Inst) bool {
-	regs := nobody{r.file, r.file.NewState()}
+	regs := blankCPU{r.file, r.file.NewState()}
 	regs.SetReg(r.file.PC, inst.Addr)
-	done, err := r.isa.Interpret(inst, regs, nobody{})
+	done, err := r.isa.Interpret(inst, regs, blankCPU{})
 	return done || err != nil
 }
 
-// nobody has registers, but no memory.
-type nobody struct {
+// blankCPU has registers, but no memory.
+type blankCPU struct {
 	file  *machine.File
 	state machine.State
 }
 
-func (n nobody) Reg(i int) uint64 { return n.file.Word(n.state, i) }
+func (n blankCPU) Reg(i int) uint64 { return n.file.Word(n.state, i) }
 
-func (n nobody) SetReg(i int, v uint64) { n.file.SetWord(n.state, i, v) }
+func (n blankCPU) SetReg(i int, v uint64) { n.file.SetWord(n.state, i, v) }
 
-func (nobody) Read([]byte, uint64) error { return errNoExecution }
+func (blankCPU) Read([]byte, uint64) error { return errNoExecution }
 
-func (nobody) Write(uint64, []byte) error { return errNoExecution }
+func (blankCPU) Write(uint64, []byte) error { return errNoExecution }
 
-func (nobody) ReadWord(uint64) (uint64, error) { return 0, errNoExecution }
+func (blankCPU) ReadWord(uint64) (uint64, error) { return 0, errNoExecution }
 
-func (nobody) WriteWord(uint64, uint64) error { return errNoExecution }
+func (blankCPU) WriteWord(uint64, uint64) error { return errNoExecution }
 
 var errNoExecution = errors.New("runtime: the instruction cannot be executed")
 

@@ -26,8 +26,8 @@ type task struct {
 	calls  []*instance // that will return to the trampoline: by stack pointer, the highest first, then by time
 	depth  int         // of the calls that are going on
 	activity
-	places []uint64 // where it may be, while no CPU runs it
-	left   any      // what the machine has left to do in it
+	places     []uint64 // where it may be, while no CPU runs it
+	unfinished any      // what the machine has left to do in it
 }
 
 // noCPU stands for none.
@@ -38,7 +38,7 @@ const noCPU = -1
 type activity struct {
 	current  hit
 	outer    hit              // while the status is Reenter
-	front    [2]machine.State // registers before an instruction of several; of a second one while the status is Reenter
+	saved    [2]machine.State // registers before an instruction of several; of a second one while the status is Reenter
 	stack    uint64           // pointer, when the task was started
 	started  uint64           // the number of the start whose function has not returned; 0: none
 	before   machine.State    // registers when the task was started
@@ -57,7 +57,7 @@ func noTask() *task { return &task{cpu: noCPU} }
 
 // inHandler reports whether a handler runs on the CPU, or what one calls.
 func (c *control) inHandler() bool {
-	return c.current.status == HitActive || c.current.status == HitSSDone || c.asking || len(c.left) > 0
+	return c.current.status == HitActive || c.current.status == HitSSDone || c.asking || len(c.interrupted) > 0
 }
 
 // startTasks gives every CPU a task of its own.
@@ -66,11 +66,11 @@ func (r *tasks) startTasks() {
 	for i := range r.cpus {
 		t := r.task(uint64(i))
 		t.cpu, r.cpus[i].task = i, t
-		r.cpus[i].front = r.newFront()
+		r.cpus[i].saved = r.newSaved()
 	}
 }
 
-func (r *tasks) newFront() [2]machine.State {
+func (r *tasks) newSaved() [2]machine.State {
 	return [2]machine.State{r.file.NewState(), r.file.NewState()}
 }
 
@@ -119,17 +119,17 @@ func (r *tasks) switchTo(cpu int, t *task) {
 	old.activity, c.activity = c.activity, t.activity
 	t.activity, t.places = activity{}, t.places[:0]
 	switch {
-	case c.front[0] != nil:
+	case c.saved[0] != nil:
 	case old.current.status == Idle:
-		c.front, old.front = old.front, c.front
+		c.saved, old.saved = old.saved, c.saved
 	default:
-		c.front = r.newFront()
+		c.saved = r.newSaved()
 	}
 	if old.stepping || c.stepping {
 		c.switched = true
 	}
 	if m, ok := r.m.(machine.TaskSwitcher); ok {
-		old.left, t.left = m.SwitchTask(cpu, t.left), nil
+		old.unfinished, t.unfinished = m.SwitchTask(cpu, t.unfinished), nil
 	}
 }
 
@@ -150,7 +150,7 @@ func (r *tasks) TaskExit(task uint64) {
 	}
 	if c := &r.cpus[t.cpu]; !c.inHandler() {
 		c.switched = c.switched || c.stepping
-		c.activity = activity{front: c.front, stack: c.stack}
+		c.activity = activity{saved: c.saved, stack: c.stack}
 	}
 }
 
@@ -219,7 +219,7 @@ func (r *tasks) anyActivity(f func(a *activity) bool) bool {
 // to from a nested call, or for that of a task that waits.
 func (r *tasks) anyAt(at func(pc uint64) bool) bool {
 	for i := range r.cpus {
-		if at(r.m.CPU(i).Reg(r.file.PC)) || slices.ContainsFunc(r.cpus[i].left, at) {
+		if at(r.m.CPU(i).Reg(r.file.PC)) || slices.ContainsFunc(r.cpus[i].interrupted, at) {
 			return true
 		}
 	}
@@ -241,14 +241,14 @@ func (r *tasks) stopStepping(cpu int) error {
 
 // control is the control block of a CPU.
 type control struct {
-	task     *task
-	activity          // of the task
-	switched bool     // the CPU has not run since it was given the task
-	running  *probe   // whose handler runs
-	rest     []*probe // of the hit, that come after the running one
-	asking   bool     // a fault handler runs
-	left     []uint64 // program counters of what nested calls have interrupted
-	context  Context  // of the handlers that run: there are none inside them
+	task        *task
+	activity             // of the task
+	switched    bool     // the CPU has not run since it was given the task
+	running     *probe   // whose handler runs
+	rest        []*probe // of the hit, that come after the running one
+	asking      bool     // a fault handler runs
+	interrupted []uint64 // program counters of what nested calls have interrupted
+	context     Context  // of the handlers that run: there are none inside them
 }
 
 // hit is a hit that is being handled.
@@ -257,19 +257,19 @@ type hit struct {
 	site   *site
 }
 
-// inFront returns where the registers in front of the instruction of a hit are
+// savedRegisters returns where the registers before the instruction of a hit are
 // kept, for a copy that changes some before it can fault.
-func (c *activity) inFront() *machine.State {
+func (c *activity) savedRegisters() *machine.State {
 	if c.current.status == Reenter {
-		return &c.front[1]
+		return &c.saved[1]
 	}
-	return &c.front[0]
+	return &c.saved[0]
 }
 
 // waiting is what is left of a hit whose instruction has had an event that the host
 // was told of.
 type waiting struct {
-	site   *site // nil: nothing
-	behind bool  // only handlers after the instruction
-	stack  uint64
+	site  *site // nil: nothing
+	after bool  // only handlers after the instruction
+	stack uint64
 }

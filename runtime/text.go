@@ -16,7 +16,7 @@ import (
 // texts are the programs in the machine's memory, with the sites in them.
 type texts struct {
 	target
-	images []*Image
+	images []*Module
 	sites  map[uint64]*site
 	gone   []*site // whose text has been unloaded
 }
@@ -34,7 +34,7 @@ var (
 var errNoFunction = errors.New("runtime: the address is in no function")
 
 // imageAt returns the image whose text holds addr; nil where none does.
-func (r *texts) imageAt(addr uint64) *Image {
+func (r *texts) imageAt(addr uint64) *Module {
 	for _, im := range r.images {
 		for i := range im.text {
 			if t := &im.text[i]; addr-t.Addr < t.Size {
@@ -46,7 +46,7 @@ func (r *texts) imageAt(addr uint64) *Image {
 }
 
 // watchText has changes of a function's text told, as often as it is called.
-func (r *texts) watchText(im *Image, f *image.Function) (*function, error) {
+func (r *texts) watchText(im *Module, f *image.Function) (*function, error) {
 	fn := im.functions[f.Addr]
 	if fn == nil {
 		fn = &function{Range: machine.Range{Lo: f.Addr + im.bias, Hi: f.End() + im.bias}}
@@ -59,7 +59,7 @@ func (r *texts) watchText(im *Image, f *image.Function) (*function, error) {
 	return fn, nil
 }
 
-func (r *texts) unwatchText(im *Image, fn *function) error {
+func (r *texts) unwatchText(im *Module, fn *function) error {
 	if fn.users--; fn.users > 0 {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (r *texts) unwatchText(im *Image, fn *function) error {
 }
 
 // judge returns the judged function that holds addr, as it stands in memory.
-func (r *texts) judge(im *Image, addr uint64) (*analyze.Result, bool) {
+func (r *texts) judge(im *Module, addr uint64) (*analyze.Result, bool) {
 	if j := im.judged; j != nil && addr-im.bias-j.Addr < uint64(len(j.Code)) {
 		return j, j.Err == nil
 	}
@@ -90,7 +90,7 @@ func (r *texts) judge(im *Image, addr uint64) (*analyze.Result, bool) {
 
 // textOf returns the text of a judged function in memory; where there is none, as the
 // file has it.
-func (r *texts) textOf(im *Image, res *analyze.Result) []byte {
+func (r *texts) textOf(im *Module, res *analyze.Result) []byte {
 	code := bytes.Clone(res.Code)
 	addr := res.Addr + im.bias
 	if r.m.Read(code, addr) == nil {
@@ -107,7 +107,7 @@ func (r *texts) textOf(im *Image, res *analyze.Result) []byte {
 }
 
 // forgetJudged has the next question about a function asked anew.
-func (r *texts) forgetJudged(im *Image) error {
+func (r *texts) forgetJudged(im *Module) error {
 	if im.judged == nil {
 		return nil
 	}
@@ -180,7 +180,7 @@ func (r *texts) fixup(addr uint64) (uint64, bool) {
 // entryOf returns the address of the first instruction of the function that
 // starts at addr that may be replaced: the landing pad, and what leads from the
 // global entry point to the local one, stay.
-func (r *texts) entryOf(im *Image, addr uint64) (uint64, bool) {
+func (r *texts) entryOf(im *Module, addr uint64) (uint64, bool) {
 	res, ok := r.judge(im, addr)
 	if !ok {
 		return 0, false
@@ -192,11 +192,11 @@ func (r *texts) entryOf(im *Image, addr uint64) (uint64, bool) {
 	if !start {
 		return 0, false
 	}
-	behind := local
+	place := local
 	if r.isa.OnlyLandingPad(&res.Insts[i]) && i+1 < len(res.Insts) {
-		behind = res.Insts[i+1].Addr
+		place = res.Insts[i+1].Addr
 	}
-	return behind + im.bias, addr == entry || addr == local || addr == behind
+	return place + im.bias, addr == entry || addr == local || addr == place
 }
 
 func compareSites(a, b *site) int { return cmp.Compare(a.addr, b.addr) }

@@ -12,7 +12,7 @@ import (
 // of the runtime's own. Its breakpoint is the classic trampoline; as a jump to a
 // detour buffer, which saves the registers, calls out and restores them, it is
 // the boosted one.
-func (r *registry) makeTrampoline(im *Image) error {
+func (r *registry) makeTrampoline(im *Module) error {
 	if r.returns.addr != 0 {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (r *registry) makeTrampoline(im *Image) error {
 }
 
 // boostTrampoline makes the trampoline's breakpoint a jump, unless the classic
-// one is asked for. Nobody is there yet.
+// one is asked for. No CPU is there yet.
 func (r *registry) boostTrampoline() error {
 	s := r.returns.site
 	if r.opt.ClassicTrampoline {
@@ -68,7 +68,7 @@ func (r *registry) boostTrampoline() error {
 	if err := r.begin(s, patch.Optimize, siteOptimize); err != nil {
 		return err
 	}
-	if err := r.hurry(s); err != nil {
+	if err := r.finishNow(s); err != nil {
 		return err
 	}
 	return r.finishPlan(s)

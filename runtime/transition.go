@@ -7,14 +7,14 @@ type Status uint8
 const (
 	// Idle: no probe is being handled.
 	Idle Status = iota
-	// HitActive: the handlers in front of the instruction run.
+	// HitActive: the handlers before the instruction run.
 	HitActive
 	// HitSS: the instruction is executed out of line.
 	HitSS
 	// Reenter: an instruction that was hit inside a hit is executed out of
 	// line, without handlers.
 	Reenter
-	// HitSSDone: the handlers behind the instruction run.
+	// HitSSDone: the handlers after the instruction run.
 	HitSSDone
 )
 
@@ -28,24 +28,24 @@ func (s Status) String() string {
 	return "invalid"
 }
 
-// Way is how the instruction of a hit is executed.
-type Way uint8
+// Method is how the instruction of a hit is executed.
+type Method uint8
 
 const (
-	WayNone     Way = iota
-	WayStep         // in the slot, up to an exception behind it
-	WayBoost        // in the slot, which jumps back
-	WayEmulate      // interpreted
-	WayDetour       // among the moved instructions of a detour buffer
-	WayRedirect     // not at all: a handler changed the instruction pointer
+	MethodNone     Method = iota
+	MethodStep            // in the slot, up to an exception after it
+	MethodBoost           // in the slot, which jumps back
+	MethodEmulate         // interpreted
+	MethodDetour          // among the moved instructions of a detour buffer
+	MethodRedirect        // not at all: a handler changed the instruction pointer
 )
 
-var wayNames = [...]string{"", "step", "boost", "emulate", "detour", "redirect"}
+var methodNames = [...]string{"", "step", "boost", "emulate", "detour", "redirect"}
 
-// String returns the way in a word; empty for none.
-func (w Way) String() string {
-	if int(w) < len(wayNames) {
-		return wayNames[w]
+// String returns the method in a word; empty for none.
+func (m Method) String() string {
+	if int(m) < len(methodNames) {
+		return methodNames[m]
 	}
 	return "invalid"
 }
@@ -55,7 +55,7 @@ type Transition struct {
 	CPU    int
 	Addr   uint64 // of the probe
 	Status Status
-	Way    Way  // where the execution of the instruction begins
-	Missed bool // the hit was inside another one, and no handler runs
-	Jump   bool // the hit came through a jump, not a breakpoint
+	Method Method // where the execution of the instruction begins
+	Missed bool   // the hit was inside another one, and no handler runs
+	Jump   bool   // the hit came through a jump, not a breakpoint
 }

@@ -28,8 +28,8 @@ func (r *areas) startsInside(s *site, insts []decode.Inst) (offsets []int) {
 }
 
 // fillTrapping is fill for a buffer that stands where the jump to it traps at all
-// offsets inside. The entry is where the code starts in the piece.
-func (r *areas) fillTrapping(s *site, inside []int, most int, encode func(dst []byte, at uint64) (int, error)) (p piece, entry uint64, err error) {
+// offsets inside. The entry is where the code starts in the block.
+func (r *areas) fillTrapping(s *site, inside []int, most int, encode func(dst []byte, at uint64) (int, error)) (p block, entry uint64, err error) {
 	f := trapFinder{site: s, inside: inside, traps: r.isa.Traps(), origin: s.addr + uint64(r.isa.JumpLen())}
 	for _, c := range r.slots.chunks {
 		if c.taken == nil || c.crowded[f.kind()] >= crowd || !f.suits(c.addr, chunkSize) || !r.reaches(s.addr, c.addr) {
@@ -60,12 +60,12 @@ func (r *areas) fillTrapping(s *site, inside []int, most int, encode func(dst []
 			return r.fillIn(c, &f, most, encode)
 		}
 	}
-	return piece{}, 0, errNoRoom
+	return block{}, 0, errNoRoom
 }
 
 // fillIn writes code of at most size bytes into a chunk. What it takes there is tried
 // before.
-func (r *areas) fillIn(c *chunk, f *trapFinder, most int, encode func(dst []byte, at uint64) (int, error)) (p piece, entry uint64, err error) {
+func (r *areas) fillIn(c *chunk, f *trapFinder, most int, encode func(dst []byte, at uint64) (int, error)) (p block, entry uint64, err error) {
 	size, err := encode(r.buffer(most), c.addr)
 	if err != nil {
 		return p, 0, err
@@ -96,11 +96,11 @@ func (r *areas) fillIn(c *chunk, f *trapFinder, most int, encode func(dst []byte
 const mostTries = 1 << 13
 
 // crowd is how often nothing is found in a chunk before it is not looked through any
-// more, until a piece of it is free again.
+// more, until a block of it is free again.
 const crowd = 8
 
-// mark notes that a piece is taken, or free.
-func (c *chunk) mark(p piece, taken bool) {
+// mark notes that a block is taken, or free.
+func (c *chunk) mark(p block, taken bool) {
 	first := (p.addr - c.addr) / grain
 	for i := range uint64(p.size) / grain {
 		c.taken[first+i] = taken

@@ -11,26 +11,26 @@ import (
 	"xol/image"
 )
 
-// File is a file that processes map, and that uprobes belong to. Its identity is
-// that of the pointer, as that of an inode.
-type File struct {
+// Executable is a program or library that processes map, and that uprobes belong to. Its
+// identity is that of the pointer, as that of an inode.
+type Executable struct {
 	Name     string
 	Image    *image.Image
 	analysis *analyze.Analysis
 	judged   *analyze.Result // the function that was asked about last
 }
 
-// NewFile prepares a file for probes.
-func NewFile(name string, img *image.Image) (*File, error) {
+// NewExecutable prepares a file for probes.
+func NewExecutable(name string, img *image.Image) (*Executable, error) {
 	a, err := analyze.New(img, analyze.Options{Profile: classify.Uprobe612})
 	if err != nil {
 		return nil, err
 	}
-	return &File{Name: name, Image: img, analysis: a}, nil
+	return &Executable{Name: name, Image: img, analysis: a}, nil
 }
 
 // at returns the judged function that holds addr.
-func (f *File) at(addr uint64) (*analyze.Result, bool) {
+func (f *Executable) at(addr uint64) (*analyze.Result, bool) {
 	if j := f.judged; j != nil && addr-j.Addr < uint64(len(j.Code)) {
 		return j, true
 	}
@@ -45,13 +45,13 @@ func (f *File) at(addr uint64) (*analyze.Result, bool) {
 // Uprobe is a probe in a file: it is in every process that maps it, those that
 // start later included. Uprobes.Attach puts it there.
 type Uprobe struct {
-	File *File
+	Executable *Executable
 	// Offset is where in the file, or Symbol what there: one of the two. On
 	// ppc64 a function's first instruction is that of its local entry point.
 	Offset uint64
 	Symbol string
 
-	// Handler runs in front of the instruction. If it returns true, the probe is
+	// Handler runs before the instruction. If it returns true, the probe is
 	// taken out of this process, and stays in the others.
 	Handler func(c *UprobeContext) (remove bool)
 	// ReturnHandler, of a probe at a function's entry, runs when the function has
@@ -127,9 +127,9 @@ type Process struct {
 
 // mapping is a file in a process.
 type mapping struct {
-	file   *File
-	image  *Image
-	probes []*uprobeIn // in the order of registration
+	executable *Executable
+	image      *Module
+	probes     []*uprobeIn // in the order of registration
 }
 
 // uprobeIn is a Uprobe in one process.
@@ -166,16 +166,16 @@ func (p *Process) Exit() { p.group.processes = deleteFrom(p.group.processes, p) 
 
 // Map tells that a file is in the process's memory now, bias above the addresses
 // that it names. Its probes are put in.
-func (p *Process) Map(f *File, bias uint64) error {
+func (p *Process) Map(f *Executable, bias uint64) error {
 	im, err := p.LoadAt(f.Name, f.Image, bias)
 	if err != nil {
 		return err
 	}
-	m := &mapping{file: f, image: im}
+	m := &mapping{executable: f, image: im}
 	p.mappings = append(p.mappings, m)
 	var errs []error
 	for _, u := range p.group.probes {
-		if u.File == f && u.enabled {
+		if u.Executable == f && u.enabled {
 			errs = append(errs, p.insert(m, u))
 		}
 	}
@@ -183,8 +183,8 @@ func (p *Process) Map(f *File, bias uint64) error {
 }
 
 // Unmap tells that a file goes away from the process's memory.
-func (p *Process) Unmap(f *File) error {
-	i := slices.IndexFunc(p.mappings, func(m *mapping) bool { return m.file == f })
+func (p *Process) Unmap(f *Executable) error {
+	i := slices.IndexFunc(p.mappings, func(m *mapping) bool { return m.executable == f })
 	if i < 0 {
 		return errMapped
 	}
@@ -250,7 +250,7 @@ func (p *uprobe) setEnabled(on bool) error {
 func (p *uprobe) enter() error {
 	for _, process := range p.group.living() {
 		for _, m := range process.mappings {
-			if m.file != p.File {
+			if m.executable != p.Executable {
 				continue
 			}
 			if err := process.insert(m, p); err != nil {
@@ -278,7 +278,7 @@ func (u *Uprobes) Apply() error {
 		for _, m := range process.mappings {
 			for _, p := range u.probes {
 				switch {
-				case p.File != m.file:
+				case p.Executable != m.executable:
 				case p.enabled && p.wants(process):
 					errs = append(errs, process.insert(m, p))
 				default:
@@ -292,17 +292,17 @@ func (u *Uprobes) Apply() error {
 
 // find finds where in the file the probe is, and asks the rules.
 func (p *uprobe) find() error {
-	if p.File == nil || (p.Symbol == "") == (p.Offset == 0) {
+	if p.Executable == nil || (p.Symbol == "") == (p.Offset == 0) {
 		return refuse(p, 0, &rulePlace, nil)
 	}
 	if err := p.locate(); err != nil {
 		return err
 	}
-	res, ok := p.File.at(p.addr)
+	res, ok := p.Executable.at(p.addr)
 	if !ok {
 		return refuse(p, p.addr, &ruleNotText, nil)
 	}
-	if p.judge = p.File.analysis.Profile.At(&res.Func, p.addr); !p.judge.OK() {
+	if p.judge = p.Executable.analysis.Profile.At(&res.Func, p.addr); !p.judge.OK() {
 		return refuse(p, p.addr, p.judge.Rule, nil)
 	}
 	return nil
@@ -313,12 +313,12 @@ func (p *uprobe) locate() error {
 	if name == "" {
 		name, rule = fmt.Sprintf("file:%#x", p.Offset), &ruleNotText
 	}
-	places, err := p.File.Image.Resolve(name)
+	places, err := p.Executable.Image.Resolve(name)
 	if err != nil {
 		return refuse(p, 0, rule, nil)
 	}
 	p.addr = places[0].Addr
-	if f, ok := p.File.analysis.FunctionAt(p.addr); ok && p.Symbol != "" && f.Addr == p.addr {
+	if f, ok := p.Executable.analysis.FunctionAt(p.addr); ok && p.Symbol != "" && f.Addr == p.addr {
 		p.addr += f.LocalEntry
 	}
 	return nil
@@ -329,8 +329,8 @@ func (p Uprobe) wants(process *Process) bool { return p.Filter == nil || p.Filte
 // place names where the probe is, as it was given.
 func (p Uprobe) place() string {
 	name := "file"
-	if p.File != nil {
-		name = p.File.Name
+	if p.Executable != nil {
+		name = p.Executable.Name
 	}
 	if p.Symbol != "" {
 		return name + ":" + p.Symbol
@@ -427,7 +427,7 @@ func (p *Process) listen(m *mapping, u *uprobe, by int) error {
 	if u.Semaphore == 0 {
 		return nil
 	}
-	addr, ok := m.file.Image.AddrOf(u.Semaphore)
+	addr, ok := m.executable.Image.AddrOf(u.Semaphore)
 	if !ok {
 		return refuse(u, u.addr, &ruleSemaphore, nil)
 	}

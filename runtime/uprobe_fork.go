@@ -46,11 +46,11 @@ func (p *Process) inherit(parent *Process) error {
 	p.starts = parent.starts
 	heirs := map[*returnProbe]*returnProbe{}
 	for _, from := range parent.mappings {
-		im, err := p.LoadAt(from.file.Name, from.file.Image, from.image.bias)
+		im, err := p.LoadAt(from.executable.Name, from.executable.Image, from.image.bias)
 		if err != nil {
 			return err
 		}
-		m := &mapping{file: from.file, image: im}
+		m := &mapping{executable: from.executable, image: im}
 		p.mappings = append(p.mappings, m)
 		if parent.stubs.page != 0 && p.stubs.page == 0 {
 			if err := p.putStubs(parent.stubs.page); err != nil {

@@ -26,7 +26,7 @@ type system struct {
 	*runtime.Uprobes
 	isa  arch.Prober
 	path string
-	file *runtime.File
+	file *runtime.Executable
 }
 
 func newSystem(t *testing.T, isaName string) *system {
@@ -41,7 +41,7 @@ func newSystem(t *testing.T, isaName string) *system {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { img.Close() })
-	if s.file, err = runtime.NewFile("pie", img); err != nil {
+	if s.file, err = runtime.NewExecutable("pie", img); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -155,13 +155,13 @@ func TestUprobes(t *testing.T) {
 		unwanted := s.start(t, biases[1], runtime.Options{})
 		hits := map[*runtime.Process]int{}
 		var p *runtime.Link
-		pSpec := runtime.Uprobe{File: s.file, Symbol: "mark_site", Semaphore: s.semaphoreOffset(t, first)}
+		pSpec := runtime.Uprobe{Executable: s.file, Symbol: "mark_site", Semaphore: s.semaphoreOffset(t, first)}
 		pSpec.Handler = func(c *runtime.UprobeContext) bool {
 			hits[c.Process]++
 			return c.Process != first.Process && hits[c.Process] == 3
 		}
 		pSpec.Filter = func(p *runtime.Process) bool { return p != unwanted.Process }
-		other := attachUprobe(t, s, runtime.Uprobe{File: s.file, Symbol: "mark_site", Filter: pSpec.Filter})
+		other := attachUprobe(t, s, runtime.Uprobe{Executable: s.file, Symbol: "mark_site", Filter: pSpec.Filter})
 		p = attachUprobe(t, s, pSpec)
 		later := s.start(t, biases[2], runtime.Options{})
 		for _, u := range []*user{first, later} {
@@ -201,7 +201,7 @@ func TestUprobeApply(t *testing.T) {
 	s := newSystem(t, "amd64")
 	u := s.start(t, biases[0], runtime.Options{})
 	wanted := false
-	p := attachUprobe(t, s, runtime.Uprobe{File: s.file, Symbol: "mark_site", Filter: func(*runtime.Process) bool { return wanted }})
+	p := attachUprobe(t, s, runtime.Uprobe{Executable: s.file, Symbol: "mark_site", Filter: func(*runtime.Process) bool { return wanted }})
 	for _, want := range []uint64{0, 5, 5, 10} {
 		u.call(t, "marked", 5)
 		if p.Hits() != want {
@@ -217,21 +217,21 @@ func TestUprobeApply(t *testing.T) {
 	}
 }
 
-// TestUprobeFork forks a process in the midst of a probed function.
+// TestUprobeFork forks a process in the middle of a probed function.
 func TestUprobeFork(t *testing.T) {
 	eachISA(t, func(t *testing.T, isa string) {
 		s := newSystem(t, isa)
 		parent := s.start(t, biases[0], runtime.Options{})
 		returns := map[*runtime.Process]uint64{}
 		calls := map[*runtime.Process]int{}
-		outer := attachUprobe(t, s, runtime.Uprobe{File: s.file, Symbol: "fork_twice", ReturnHandler: func(c *runtime.UreturnContext) {
+		outer := attachUprobe(t, s, runtime.Uprobe{Executable: s.file, Symbol: "fork_twice", ReturnHandler: func(c *runtime.UreturnContext) {
 			returns[c.Process] = c.Regs.ReturnValue()
 		}})
-		inner := attachUprobe(t, s, runtime.Uprobe{File: s.file, Symbol: "forking", Handler: func(*runtime.UprobeContext) bool { return false },
+		inner := attachUprobe(t, s, runtime.Uprobe{Executable: s.file, Symbol: "forking", Handler: func(*runtime.UprobeContext) bool { return false },
 			ReturnHandler: func(*runtime.UreturnContext) {}})
-		countSpec := runtime.Uprobe{File: s.file, Symbol: "count_call", Semaphore: s.semaphoreOffset(t, parent),
+		countSpec := runtime.Uprobe{Executable: s.file, Symbol: "count_call", Semaphore: s.semaphoreOffset(t, parent),
 			Handler: func(c *runtime.UprobeContext) bool { calls[c.Process]++; return false }}
-		never := attachUprobe(t, s, runtime.Uprobe{File: s.file, Symbol: "count_call", Semaphore: countSpec.Semaphore,
+		never := attachUprobe(t, s, runtime.Uprobe{Executable: s.file, Symbol: "count_call", Semaphore: countSpec.Semaphore,
 			Filter: func(p *runtime.Process) bool { return p == parent.Process }})
 		count := attachUprobe(t, s, countSpec)
 		f, err := parent.p.Function("fork_twice")
@@ -290,7 +290,7 @@ func TestUprobeOwnBreakpoint(t *testing.T) {
 	eachISA(t, func(t *testing.T, isa string) {
 		s := newSystem(t, isa)
 		u := s.start(t, biases[0], runtime.Options{})
-		attachUprobe(t, s, runtime.Uprobe{File: s.file, Symbol: "count_call"})
+		attachUprobe(t, s, runtime.Uprobe{Executable: s.file, Symbol: "count_call"})
 		f, err := u.p.Function("trapping")
 		if err != nil {
 			t.Fatal(err)
@@ -330,7 +330,7 @@ func TestUprobesEverywhere(t *testing.T) {
 			var probes []*runtime.Link
 			refused := 0
 			for _, off := range s.offsets(t) {
-				p, err := s.Attach(runtime.Uprobe{File: s.file, Offset: off})
+				p, err := s.Attach(runtime.Uprobe{Executable: s.file, Offset: off})
 				if err != nil {
 					refused++
 					continue
@@ -380,8 +380,8 @@ func TestUprobeOptimized(t *testing.T) {
 	eachISA(t, func(t *testing.T, isa string) {
 		s := newSystem(t, isa)
 		u := s.start(t, biases[0], runtime.Options{OptimizeNops: true})
-		p := attachUprobe(t, s, runtime.Uprobe{File: s.file, Symbol: "mark_site"})
-		attachUprobe(t, s, runtime.Uprobe{File: s.file, Symbol: "fork_twice"})
+		p := attachUprobe(t, s, runtime.Uprobe{Executable: s.file, Symbol: "mark_site"})
+		attachUprobe(t, s, runtime.Uprobe{Executable: s.file, Symbol: "fork_twice"})
 		if err := u.Settle(); err != nil {
 			t.Fatal(err)
 		}
@@ -406,8 +406,8 @@ func TestUprobeScratch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	off, _ := s.file.Image.OffsetOf(f.Entry - u.bias + 4) // behind the landing pad: mov calls(%rip),%rax
-	p := attachUprobe(t, s, runtime.Uprobe{File: s.file, Offset: off})
+	off, _ := s.file.Image.OffsetOf(f.Entry - u.bias + 4) // after the landing pad: mov calls(%rip),%rax
+	p := attachUprobe(t, s, runtime.Uprobe{Executable: s.file, Offset: off})
 	v := p.Verdict()
 	if v.Exec != classify.ExecSlot || v.Scratch != amd64.RSI || v.Hazard != nil {
 		t.Errorf("%+v", v)
@@ -425,16 +425,16 @@ func TestUprobeScratch(t *testing.T) {
 func TestUprobeRefused(t *testing.T) {
 	s := newSystem(t, "amd64")
 	u := s.start(t, biases[0], runtime.Options{})
-	l := attachUprobe(t, s, runtime.Uprobe{File: s.file, Symbol: "marked"})
+	l := attachUprobe(t, s, runtime.Uprobe{Executable: s.file, Symbol: "marked"})
 	for name, p := range map[string]runtime.Uprobe{
 		"no file":           {Symbol: "marked"},
-		"no place":          {File: s.file},
-		"two places":        {File: s.file, Symbol: "marked", Offset: 0x1000},
-		"no such symbol":    {File: s.file, Symbol: "none"},
-		"outside the text":  {File: s.file, Offset: 1},
-		"a breakpoint":      {File: s.file, Symbol: "own_trap"},
-		"no such semaphore": {File: s.file, Symbol: "marked", Semaphore: 1 << 40},
-		"return handler inside": {File: s.file, Symbol: "mark_site",
+		"no place":          {Executable: s.file},
+		"two places":        {Executable: s.file, Symbol: "marked", Offset: 0x1000},
+		"no such symbol":    {Executable: s.file, Symbol: "none"},
+		"outside the text":  {Executable: s.file, Offset: 1},
+		"a breakpoint":      {Executable: s.file, Symbol: "own_trap"},
+		"no such semaphore": {Executable: s.file, Symbol: "marked", Semaphore: 1 << 40},
+		"return handler inside": {Executable: s.file, Symbol: "mark_site",
 			ReturnHandler: func(*runtime.UreturnContext) {}},
 	} {
 		var refused *runtime.RegisterError
@@ -463,7 +463,7 @@ func TestUprobeRefused(t *testing.T) {
 }
 
 // TestUprobeHazard has a warning come with a probe that Linux accepts and then
-// executes wrongly: one in the midst of a NOP of 5 bytes.
+// executes wrongly: one in the middle of a NOP of 5 bytes.
 func TestUprobeHazard(t *testing.T) {
 	s := newSystem(t, "amd64")
 	u := s.start(t, biases[0], runtime.Options{})
@@ -472,7 +472,7 @@ func TestUprobeHazard(t *testing.T) {
 		t.Fatal(err)
 	}
 	off, _ := s.file.Image.OffsetOf(at - u.bias + 3)
-	p := attachUprobe(t, s, runtime.Uprobe{File: s.file, Offset: off})
+	p := attachUprobe(t, s, runtime.Uprobe{Executable: s.file, Offset: off})
 	if h := p.Verdict().Hazard; h == nil || h.ID != "amd64/uprobe-inside-instruction" {
 		t.Errorf("%+v", h)
 	}
@@ -498,14 +498,14 @@ func TestUprobeMappedTwice(t *testing.T) {
 		if _, err := u.m.LoadAt(f, biases[1]); err != nil {
 			t.Fatal(err)
 		}
-		once := attachUprobe(t, s, runtime.Uprobe{File: s.file, Symbol: "mark_site", Semaphore: s.semaphoreOffset(t, u),
+		once := attachUprobe(t, s, runtime.Uprobe{Executable: s.file, Symbol: "mark_site", Semaphore: s.semaphoreOffset(t, u),
 			Handler: func(*runtime.UprobeContext) bool { return true }})
-		attachUprobe(t, s, runtime.Uprobe{File: s.file, Symbol: "marked", ReturnHandler: func(*runtime.UreturnContext) {}})
+		attachUprobe(t, s, runtime.Uprobe{Executable: s.file, Symbol: "marked", ReturnHandler: func(*runtime.UreturnContext) {}})
 		if err := u.Map(s.file, biases[1]); err != nil {
 			t.Fatal(err)
 		}
 		same(t, "probes", len(u.Links()), 6)
-		same(t, "the result", u.call(t, "marked", 10), marked(10, false)) // the counter is asked behind the marker
+		same(t, "the result", u.call(t, "marked", 10), marked(10, false)) // the counter is asked after the marker
 		same(t, "hits", once.Hits(), 1)
 		same(t, "those who listen", u.counter(t), 0)
 		same(t, "probes when one is taken out", len(u.Links()), 4)

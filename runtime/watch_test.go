@@ -24,7 +24,7 @@ func eachProgram(t *testing.T, f func(t *testing.T, isa, level string)) {
 }
 
 // TestWatchWrites watches a counter that the program increments atomically. The
-// handler comes behind each write on amd64, in front of it elsewhere.
+// handler comes after each write on amd64, before it elsewhere.
 func TestWatchWrites(t *testing.T) {
 	const sum, times = bufferAddr + 0x100, 20
 	eachProgram(t, func(t *testing.T, isa, level string) {
@@ -184,11 +184,11 @@ func TestWatchCPUs(t *testing.T) {
 }
 
 // TestWatchReturn watches the return address of a call on amd64: the access is
-// reported though the CPU runs no more behind it.
+// reported though the CPU runs no more after it.
 func TestWatchReturn(t *testing.T) {
 	p := open(t, "amd64", "2", guest.Options{}, runtime.Options{})
 	conv := p.m.ISA.Convention()
-	slot := (p.m.CPUs[0].Reg(p.m.File.SP)-conv.RedZone-conv.Frame)&^15 - conv.Skew
+	slot := (p.m.CPUs[0].Reg(p.m.File.SP)-conv.RedZone-conv.Frame)&^15 - conv.Misalignment
 	wSpec := runtime.WatchProbe{Addr: slot, Len: 8, Kind: machine.WatchAccess}
 	wSpec.Handler = func(c *runtime.WatchContext) {
 		if c.Kind != machine.WatchRead || c.Old != guest.ExitAddress || c.Regs.IP() != guest.ExitAddress {
@@ -275,7 +275,7 @@ func TestWatchRefused(t *testing.T) {
 }
 
 // accesses returns the accesses to words of the stack, and to a variable, that calls make, with probes on most instructions or none. Where a return address is written the
-// instruction pointer is left out: it may be behind a copy of the call.
+// instruction pointer is left out: it may be after a copy of the call.
 func accesses(t *testing.T, isa string, opt runtime.Options, probed bool) (log []string) {
 	t.Helper()
 	p := openReturns(t, isa, guest.Options{Exact: true}, opt)
@@ -399,7 +399,7 @@ func TestWatchesOfOneAccess(t *testing.T) {
 	})
 }
 
-// TestWatchInterrupted has an interrupt behind each step, and behind each access: what
+// TestWatchInterrupted has an interrupt after each step, and after each access: what
 // is reported is what is reported without.
 func TestWatchInterrupted(t *testing.T) {
 	for _, isa := range arch.Names() {

@@ -369,7 +369,7 @@ type WatchProbe struct {
 }
 
 // WatchContext is what the handler of a WatchProbe is called with. The
-// instruction pointer is the one that the ISA shows: behind the access on amd64,
+// instruction pointer is the one that the ISA shows: after the access on amd64,
 // of the instruction that has not been executed yet elsewhere.
 type WatchContext struct {
 	Link *Link

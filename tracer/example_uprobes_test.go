@@ -25,11 +25,11 @@ func ExampleUprobes() {
 	img, err := image.OpenFile(path, image.Options{})
 	check(err)
 	defer img.Close()
-	pie, err := runtime.NewFile("/usr/bin/pie", img)
+	pie, err := runtime.NewExecutable("/usr/bin/pie", img)
 	check(err)
 
 	system := new(runtime.Uprobes)
-	t, err := tracer.NewUprobes(system, isa, []*runtime.File{pie}, tracer.Options{Line: func(line string) { fmt.Println(strings.TrimSpace(line)) }})
+	t, err := tracer.NewUprobes(system, isa, []*runtime.Executable{pie}, tracer.Options{Line: func(line string) { fmt.Println(strings.TrimSpace(line)) }})
 	check(err)
 	check(t.Write(`
 		p:strings/measured /usr/bin/pie:0x3630 text=+0(%di):string # length

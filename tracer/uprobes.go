@@ -19,14 +19,14 @@ import (
 type Uprobes struct {
 	file
 	group *runtime.Uprobes
-	files []*runtime.File
+	files []*runtime.Executable
 }
 
 // NewUprobes returns the events of a group of processes, which lines define in
 // the files by their names. A glob stands for the entries of the functions whose
 // names it matches. It returns an *arch.MissingError for an ISA that cannot be
 // probed.
-func NewUprobes(group *runtime.Uprobes, of arch.ISA, files []*runtime.File, opt Options) (*Uprobes, error) {
+func NewUprobes(group *runtime.Uprobes, of arch.ISA, files []*runtime.Executable, opt Options) (*Uprobes, error) {
 	isa, err := arch.Probing(of)
 	if err != nil {
 		return nil, err
@@ -40,8 +40,8 @@ func NewUprobes(group *runtime.Uprobes, of arch.ISA, files []*runtime.File, opt 
 }
 
 // find returns the file of that name, nil for none.
-func (u *Uprobes) find(name string) *runtime.File {
-	i := slices.IndexFunc(u.files, func(f *runtime.File) bool { return f.Name == name })
+func (u *Uprobes) find(name string) *runtime.Executable {
+	i := slices.IndexFunc(u.files, func(f *runtime.Executable) bool { return f.Name == name })
 	if i < 0 {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (u *Uprobes) Hits(name string) (n uint64) {
 // attach makes the probe of an event.
 func (u *Uprobes) attach(d *definition) (probe, error) {
 	e := &d.event
-	p := &uprobe{group: u.group, spec: runtime.Uprobe{File: u.find(e.Path), Offset: e.Offset, Semaphore: e.RefCounter}}
+	p := &uprobe{group: u.group, spec: runtime.Uprobe{Executable: u.find(e.Path), Offset: e.Offset, Semaphore: e.RefCounter}}
 	if e.Return {
 		p.spec.ReturnHandler = func(c *runtime.UreturnContext) {
 			u.record(d, u.task(c.Process, c.CPU), &events.Hit{

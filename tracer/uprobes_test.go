@@ -27,7 +27,7 @@ type processes struct {
 	group *runtime.Uprobes
 	isa   arch.Prober
 	path  string
-	file  *runtime.File
+	file  *runtime.Executable
 	lines []string
 	pids  map[*runtime.Process]int
 }
@@ -44,10 +44,10 @@ func newProcesses(t *testing.T, isaName string) *processes {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { img.Close() })
-	if s.file, err = runtime.NewFile(pieName, img); err != nil {
+	if s.file, err = runtime.NewExecutable(pieName, img); err != nil {
 		t.Fatal(err)
 	}
-	s.Uprobes, err = tracer.NewUprobes(s.group, isa, []*runtime.File{s.file}, tracer.Options{
+	s.Uprobes, err = tracer.NewUprobes(s.group, isa, []*runtime.Executable{s.file}, tracer.Options{
 		Line: func(line string) { s.lines = append(s.lines, line) },
 		ProcessTask: func(p *runtime.Process, cpu int) events.Task {
 			return events.Task{Comm: "pie", PID: s.pids[p], CPU: cpu}
