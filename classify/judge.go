@@ -8,8 +8,12 @@ import (
 )
 
 // Judge knows the rules of one ISA for probes by one mechanism. It is what
-// profiles differ in; New makes a Profile of it. A Judge is immutable and safe
-// for concurrent use.
+// profiles differ in; New makes a Profile of it. One with a method
+//
+//	Entry(f *Func) uint64
+//
+// moves probes on the entry of f to the address that this returns, where that is
+// another. A Judge is immutable and safe for concurrent use.
 type Judge interface {
 	// Decoder decodes lone instructions.
 	decode.Decoder
@@ -25,25 +29,21 @@ type Judge interface {
 	Lone(v *Verdict, inst *decode.Inst, err error)
 }
 
-// EntryMover is a Judge of a mechanism that puts a probe on a function's entry
-// after the instruction there.
-type EntryMover interface {
-	Judge
-	// Entry returns the address where a probe on f.Addr is put, which is f.Addr
-	// where it is not moved.
-	Entry(f *Func) uint64
-}
+// entryMover is a Judge of a mechanism that puts a probe on a function's entry
+// after the instruction there: Entry returns the address where a probe on f.Addr
+// is put, which is f.Addr where it is not moved.
+type entryMover interface{ Entry(f *Func) uint64 }
 
 // New returns the profile called name that judges by j.
 func New(name string, j Judge) Profile {
-	mover, _ := j.(EntryMover)
+	mover, _ := j.(entryMover)
 	return &judged{name, j, mover}
 }
 
 type judged struct {
 	name  string
 	judge Judge
-	mover EntryMover // nil where no probe is moved
+	mover entryMover // nil where no probe is moved
 }
 
 func (p *judged) Name() string { return p.name }

@@ -111,10 +111,10 @@ func ParseProfile(name string) (m Mechanism, v Version, ok bool) {
 // order.
 type Releases []Version
 
-// Nearest returns the version that answers for v: that of v's branch, else the
+// nearest returns the version that answers for v: that of v's branch, else the
 // newest older one; of several patch levels of a branch the newest that v has.
 // ok is false where all are newer than v.
-func (r Releases) Nearest(v Version) (nearest Version, ok bool) {
+func (r Releases) nearest(v Version) (nearest Version, ok bool) {
 	i, found := slices.BinarySearch(r, v)
 	switch {
 	case found:
@@ -136,7 +136,7 @@ func (k *Known) Find(name string) (m Mechanism, v Version, ok bool) {
 	if !ok || m == Architecture {
 		return m, v, ok
 	}
-	v, ok = k.of(m).Nearest(v)
+	v, ok = k.of(m).nearest(v)
 	return m, v, ok
 }
 
