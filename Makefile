@@ -12,6 +12,8 @@
 #             patch plans with CPUs at every instruction of detour buffers;
 #             SEQUENCES random sequences of 100 calls of the runtime for each ISA
 # make mutate every fault of scripts/mutate/faults.txt: does a test notice it?
+# make vm     in emulated machines with the kernels of VM_SUITES (Debian's), whether
+#             kprobe_events says of a few hundred probes what xol check says
 # make newest every test with the newest engine that Debian has
 # make bench  every benchmark
 # make speed  the default analysis of KERNEL, against objdump and on two CPUs against one
@@ -23,6 +25,7 @@ PKGS     ?= ./...
 SEEDS    ?= 100
 SEQUENCES ?= 10000
 DAMAGE   ?= 1
+VM_SUITES ?= trixie bookworm bullseye
 KERNEL   ?= ../shared/kernels/amd64.vmlinux.xz
 
 # What make run looks at.
@@ -38,7 +41,7 @@ ifneq ($(TAGS),)
 export CGO_ENABLED ?= 1
 endif
 
-.PHONY: run build test race lint fuzz surface damage soak mutate newest bench speed clean
+.PHONY: run build test race lint fuzz surface damage soak mutate vm newest bench speed clean
 
 run: build
 	bin/xol analyze $(PROGRAM) | tail -n 24
@@ -90,6 +93,9 @@ soak: | toolchain
 
 mutate: | toolchain
 	$(GO) run ./scripts/mutate -tags "$(TAGS)"
+
+vm: | toolchain
+	@for suite in $(VM_SUITES); do scripts/vm/run .cache/vm $$suite || exit 1; done
 
 newest: .cache/newest.mk
 	$(MAKE) ENGINE=$< test

@@ -83,7 +83,12 @@ func (a *Analysis) traceable(r *Result) bool {
 	return ok && hasFtraceSite(a.marks.touching(nil, f.Addr, f.End()), f)
 }
 
+// hasFtraceSite reports whether a function has an ftrace site. Those in init text are
+// forgotten when that is freed [ftrace_free_init_mem].
 func hasFtraceSite(marks place.Marks, f image.Function) bool {
+	if marks.At(f.Addr)&place.InitText != 0 {
+		return false
+	}
 	for _, m := range marks.Starting(f.Addr, f.End()) {
 		if m.Kind&place.Ftrace != 0 {
 			return true

@@ -133,6 +133,13 @@ func (p *kprobeJudge) Elsewhere(f *classify.Func, addr uint64, _ int) (v classif
 			p.forbidBoost(&v, f, inst)
 		}
 	}
+	// On a CPU that needs no thunk INT3s follow the return that is there instead,
+	// which older kernels refuse by another rule.
+	for _, m := range f.Marks.Starting(addr-min(addr, jumpNear-1), addr) {
+		if m.Kind&place.ReturnThunk != 0 && addr < m.End() && p.decoder.knows&kprobeRefusesTraps == 0 {
+			v.Depends = true
+		}
+	}
 	return v
 }
 

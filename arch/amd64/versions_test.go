@@ -8,6 +8,7 @@ import (
 	"xol/internal/refdata"
 	"xol/kernel"
 	"xol/optcheck"
+	"xol/place"
 )
 
 // TestKprobesByVersion compares with what kernels of other versions answered,
@@ -92,6 +93,22 @@ func TestKprobeEntryByVersion(t *testing.T) {
 			got := p.At(f, f.Addr)
 			if moved := got.MovedTo == f.Addr+4; moved != c.moved.Holds(v) || p.Func(nil, f)[0] != got {
 				t.Errorf("%s on %v: got %+v", c.name, v, got)
+			}
+		}
+	}
+}
+
+// Inside a jump to the thunk of returns INT3s stand on CPUs that need no thunk, which
+// kernels before 6.12 refuse with another error than bytes inside an instruction.
+func TestInsideReturnThunkJump(t *testing.T) {
+	f := testFunc(unhex(t, "90 e9f2000000 90"))
+	f.Marks = place.Marks{{Addr: f.Addr + 1, Len: jumpNear, Kind: place.ReturnThunk}}
+	for _, v := range known.Kprobes {
+		p := kprobeProfile(v, kernel.Debian("amd64", v))
+		for off := uint64(0); off < uint64(len(f.Code)); off++ {
+			want := v < linux6_12 && off > 1 && off < 1+jumpNear
+			if got := p.At(f, f.Addr+off); got.Depends != want {
+				t.Errorf("+%d on %v: %+v", off, v, got)
 			}
 		}
 	}

@@ -104,6 +104,7 @@ func (l *checkRecords) fields(r *records, c *checked) {
 	r.str("hazard", c.hazard())
 	r.str("optimize", c.optimize())
 	r.num("region", int(c.jump.Region))
+	r.str("depends", dependsName(c.verdict.Depends, c.jump.Depends))
 	r.end()
 }
 
