@@ -96,8 +96,8 @@ const (
 )
 
 // Fields are the places of an instruction's parts, in bytes from its start,
-// on ISAs of variable length. A length of 0 means that the part is absent, and
-// so does 0 as the place of Operands.
+// on ISAs of variable length. A length of 0 means that the part is absent;
+// Operands is where its place is 0.
 type Fields struct {
 	Opcode   uint8 // the opcode byte (after prefixes, escapes and VEX-like prefixes)
 	Operands uint8 // the byte that names registers or memory (ModRM on amd64)

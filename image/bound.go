@@ -55,8 +55,8 @@ func boundOf(start []byte, isas isa.Set) (size int64, ok bool) {
 	if isELF(head) {
 		return withTail(headersEnd(start)), true
 	}
-	if raw, _ := rawKernel(head, maxUnpacked, isas); raw != nil {
-		return withTail(int64(min(raw.Size, maxUnpacked))), true
+	if raw, _ := findRawKernel(head, maxUnpacked, isas); raw != nil {
+		return withTail(int64(min(raw.size, maxUnpacked))), true
 	}
 	p, err := findPacking(nil, maxUnpacked, head, isas)
 	switch {

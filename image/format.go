@@ -10,14 +10,14 @@ import (
 type Format struct {
 	Container   string // "", "bzImage", "arm64 Image", "EFI zboot", "zImage"
 	Compression string // "", "gzip", "xz", "zstd", "lz4" …
-	// Raw describes what was found inside where it is not an ELF file but a
+	// raw describes what was found inside where it is not an ELF file but a
 	// kernel's bare memory image; nil otherwise.
-	Raw *RawKernel
+	raw *rawKernel
 }
 
-// RawKernel is a kernel's memory image without ELF headers.
-type RawKernel struct {
-	Machine elf.Machine
-	Order   binary.ByteOrder
-	Size    uint64 // bytes in memory, with what the file leaves out as zero
+// rawKernel is a kernel's memory image without ELF headers.
+type rawKernel struct {
+	machine elf.Machine
+	order   binary.ByteOrder
+	size    uint64 // bytes in memory, with what the file leaves out as zero
 }

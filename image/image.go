@@ -89,7 +89,7 @@ func open(r io.ReaderAt, size int64, opt Options) (*Image, error) {
 		return nil, err
 	}
 	im := &Image{opt: opt, format: format}
-	im.r, im.size, im.isas, im.raw = r, size, opt.isas(), format.Raw != nil
+	im.r, im.size, im.isas, im.raw = r, size, opt.isas(), format.raw != nil
 	im.banner = sync.OnceValue(im.readBanner)
 	im.kernelNames = sync.OnceValues(im.readKernelNames)
 	im.symbols = sync.OnceValues(im.readSymbols)
@@ -101,8 +101,8 @@ func open(r io.ReaderAt, size int64, opt Options) (*Image, error) {
 			return nil, err
 		}
 	}
-	if format.Raw != nil {
-		err = im.layRaw(format.Raw)
+	if format.raw != nil {
+		err = im.layRaw(format.raw)
 	} else {
 		err = im.readHeaders()
 	}

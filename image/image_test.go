@@ -434,7 +434,7 @@ func TestRawKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if im.Kind() != KindKernel || im.Machine() != elf.EM_AARCH64 || im.Format().Raw == nil {
+	if im.Kind() != KindKernel || im.Machine() != elf.EM_AARCH64 || im.Format().raw == nil {
 		t.Errorf("got kind %v, machine %v, format %+v", im.Kind(), im.Machine(), im.Format())
 	}
 	outside := want.sectionNamed(".outside.text")

@@ -10,9 +10,9 @@ import (
 
 // layRaw stands in for the headers that a bare kernel image lacks: its
 // addresses are told by the symbols around its parts.
-func (im *namedFile) layRaw(raw *RawKernel) error {
-	im.typ, im.machine, im.isa = elf.ET_EXEC, raw.Machine, im.isas.Find(raw.Machine)
-	im.order = byteOrder(raw.Order == binary.ByteOrder(binary.BigEndian))
+func (im *namedFile) layRaw(raw *rawKernel) error {
+	im.typ, im.machine, im.isa = elf.ET_EXEC, raw.machine, im.isas.Find(raw.machine)
+	im.order = byteOrder(raw.order == binary.ByteOrder(binary.BigEndian))
 	base, syms, err := im.rawNames()
 	if err != nil {
 		return err

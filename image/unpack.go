@@ -54,10 +54,10 @@ func unpack(r io.ReaderAt, size int64, isas isa.Set) (io.ReaderAt, int64, Format
 		}
 		if p == nil {
 			var name string
-			if f.Raw, name = rawKernel(head, size, isas); f.Raw != nil && f.Container == "" {
+			if f.raw, name = findRawKernel(head, size, isas); f.raw != nil && f.Container == "" {
 				f.Container = name
 			}
-			if f.Raw == nil && !isELF(head) {
+			if f.raw == nil && !isELF(head) {
 				return nil, 0, f, notELF(f)
 			}
 			return r, size, f, nil
@@ -242,9 +242,9 @@ func wrapperFor(m elf.Machine, isas isa.Set) *isa.Wrapper {
 	return nil
 }
 
-// rawKernel reads the header of a kernel's memory image, whose format it
+// findRawKernel reads the header of a kernel's memory image, whose format it
 // names. It returns nil where head is something else.
-func rawKernel(head []byte, size int64, isas isa.Set) (k *RawKernel, format string) {
+func findRawKernel(head []byte, size int64, isas isa.Set) (k *rawKernel, format string) {
 	const (
 		imageSize  = 16
 		flags      = 24
@@ -257,16 +257,16 @@ func rawKernel(head []byte, size int64, isas isa.Set) (k *RawKernel, format stri
 	if len(head) < headerSize || i < 0 {
 		return nil, ""
 	}
-	k = &RawKernel{
-		Machine: isas[i].Machine,
-		Order:   binary.LittleEndian,
-		Size:    binary.LittleEndian.Uint64(head[imageSize:]),
+	k = &rawKernel{
+		machine: isas[i].Machine,
+		order:   binary.LittleEndian,
+		size:    binary.LittleEndian.Uint64(head[imageSize:]),
 	}
 	if binary.LittleEndian.Uint64(head[flags:])&bigEndian != 0 {
-		k.Order = binary.BigEndian
+		k.order = binary.BigEndian
 	}
-	if k.Size == 0 { // before Linux 3.17
-		k.Size = uint64(size)
+	if k.size == 0 { // before Linux 3.17
+		k.size = uint64(size)
 	}
 	return k, isas[i].Kernel.Image.Name
 }

@@ -207,32 +207,32 @@ func TestUnpackArm64(t *testing.T) {
 		name string
 		file []byte
 		want Format
-		raw  RawKernel
+		raw  rawKernel
 		data []byte
 	}{
 		{"Image", little, Format{Container: "arm64 Image"},
-			RawKernel{elf.EM_AARCH64, binary.LittleEndian, 0x20000}, little},
+			rawKernel{elf.EM_AARCH64, binary.LittleEndian, 0x20000}, little},
 		{"big-endian Image", big, Format{Container: "arm64 Image"},
-			RawKernel{elf.EM_AARCH64, binary.BigEndian, 0x20000}, big},
+			rawKernel{elf.EM_AARCH64, binary.BigEndian, 0x20000}, big},
 		{"Image.gz", gzipped(t, little), Format{Container: "arm64 Image", Compression: "gzip"},
-			RawKernel{elf.EM_AARCH64, binary.LittleEndian, 0x20000}, little},
+			rawKernel{elf.EM_AARCH64, binary.LittleEndian, 0x20000}, little},
 		{"zboot gzip", zboot(gzipped(t, little), "gzip"), Format{Container: "EFI zboot", Compression: "gzip"},
-			RawKernel{elf.EM_AARCH64, binary.LittleEndian, 0x20000}, little},
+			rawKernel{elf.EM_AARCH64, binary.LittleEndian, 0x20000}, little},
 		{"zboot zstd", zboot(zstandard(t, big), "zstd22"), Format{Container: "EFI zboot", Compression: "zstd"},
-			RawKernel{elf.EM_AARCH64, binary.BigEndian, 0x20000}, big},
+			rawKernel{elf.EM_AARCH64, binary.BigEndian, 0x20000}, big},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, f, err := unpackAll(tt.file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if f.Raw == nil {
+			if f.raw == nil {
 				t.Fatal("not seen as a memory image")
 			}
-			if *f.Raw != tt.raw {
-				t.Errorf("image %+v, want %+v", *f.Raw, tt.raw)
+			if *f.raw != tt.raw {
+				t.Errorf("image %+v, want %+v", *f.raw, tt.raw)
 			}
-			if f.Raw = nil; f != tt.want {
+			if f.raw = nil; f != tt.want {
 				t.Errorf("format %+v, want %+v", f, tt.want)
 			}
 			if !bytes.Equal(got, tt.data) {
@@ -425,7 +425,7 @@ func FuzzUnpack(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !isELF(got) && format.Raw == nil {
+		if !isELF(got) && format.raw == nil {
 			t.Fatalf("neither an ELF file nor a kernel image: %+v", format)
 		}
 		if format.Compression == "" && format.Container != "zImage" && !bytes.Equal(got, file) {
