@@ -195,6 +195,58 @@ func TestJumps(t *testing.T) {
 		{name: "entry of two loads", want: relative, code: ops(
 			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), other("x"), load(3, 1, 2, 2, 0, 4, true), at("x", nop()), sum(3, 3, 1), jumpBy(3))},
 
+		// Two values of one register, by an instruction that chooses.
+		{name: "chosen number, then table", want: relative, code: ops(
+			set(1, Address(dataAt)), set(9, Expr{Op: OpEither, A: NoReg, B: 1}), load(3, 9, 2, 2, 0, 4, true), sum(3, 3, 9), jumpBy(3))},
+		{name: "chosen twice", want: relative, code: ops(
+			set(1, Address(dataAt)), set(9, Expr{Op: OpEither, A: 1, B: NoReg}), set(9, Expr{Op: OpEither, A: 9, B: 1}), load(3, 9, 2, 2, 0, 4, true), sum(3, 3, 9), jumpBy(3))},
+		{name: "chosen pointers", want: pointer, code: ops(set(3, Expr{Op: OpEither, A: 4, B: 5}), jumpBy(3))},
+		{name: "chosen numbers", want: unresolved(WhatArithmetic), code: ops(
+			set(4, Expr{}), set(5, Add(5, 1)), set(3, Expr{Op: OpEither, A: 4, B: 5}), jumpBy(3))},
+		{name: "chosen among two pointers and a constant", want: pointer, code: ops(
+			set(1, Address(codeAt+0x1000)), set(4, Expr{Op: OpEither, A: 1, B: 5}), set(3, Expr{Op: OpEither, A: 4, B: 6}), jumpBy(3))},
+		{name: "chosen target", want: relative, code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), set(3, Expr{Op: OpEither, A: 4, B: 3}), jumpBy(3))},
+		{name: "chosen target first", want: relative, code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), set(3, Expr{Op: OpEither, A: 3, B: 4}), jumpBy(3))},
+		{name: "chosen where ways meet", want: relative, code: ops(
+			set(1, Address(dataAt)), set(9, Address(dataAt)), at("loop", nop()), set(8, Expr{Op: OpEither, A: 9, B: 1}), load(3, 8, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3), jump("loop"))},
+		{name: "tables of two widths", mem: tables, want: unresolved(WhatSeveral), code: ops(
+			set(4, Address(dataAt)), set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 4), other("x"),
+			set(1, Address(dataAt+8)), load(3, 1, 2, 1, 0, 2, true), sum(3, 3, 4), at("x", jumpBy(3)))},
+		{name: "tables without a memory", want: unresolved(WhatTables), code: ops(
+			set(4, Address(dataAt)), set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 4), other("x"),
+			set(1, Address(dataAt+8)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 4), at("x", jumpBy(3)))},
+		{name: "tables that cannot be read", mem: toyMemory{}, want: unresolved(WhatTables), code: ops(
+			set(4, Address(dataAt)), set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 4), other("x"),
+			set(1, Address(dataAt+8)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 4), at("x", jumpBy(3)))},
+		{name: "sum with several", want: unresolved(WhatSeveral), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), other("x"), set(3, Expr{}), at("x", nop()), sum(3, 5, 3), jumpBy(3))},
+		{name: "several and a sum", want: unresolved(WhatSeveral), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), other("x"), set(3, Expr{}), at("x", nop()), sum(3, 3, 5), jumpBy(3))},
+		{name: "shifted by nothing", want: relative, code: ops(
+			set(1, Address(dataAt)), set(1, Expr{Op: OpField, A: 1, B: NoReg, Bits: 64}), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "extended twice, and added with an extension", want: unresolved(WhatExtension), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 0, 0, 1, true), set(3, Field(3, 16, false)),
+			set(3, Expr{Op: OpAdd, A: 1, B: 3, Bits: 32, Shift: 2}), jumpBy(3))},
+		{name: "sign of a constant", want: relative, code: ops(
+			set(1, Const(0xff_0000_0000|dataAt)), set(1, Field(1, 32, true)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "a signed field further up", want: unresolved(WhatArithmetic), code: ops(
+			set(3, Expr{Op: OpField, A: 3, B: NoReg, From: 4, Bits: 8, Signed: true}), jumpBy(3))},
+		{name: "entry that is an index of code", want: "table 0x500000 width 1 base 0x400010", code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 0, 0, 1, false), other("x"), load(3, 1, 2, 0, 0, 1, false), at("x", nop()),
+			set(4, Address(codeAt+16)), other("y"), at("y", nop()), sum(3, 4, 3), jumpBy(3))},
+		{name: "index of memory that changes", want: unresolved(WhatNumber), code: ops(
+			load(3, 8, 9, 0, 0, 4, true), set(9, Expr{}), sum(3, 3, 4), jumpBy(3))},
+
+		{name: "scaled before ways meet", want: relative, code: ops(
+			set(1, Address(dataAt)), set(2, Expr{Op: OpField, A: 2, B: NoReg, Bits: 64, Shift: 2}), other("x"), nop(),
+			at("x", load(3, 1, 2, 0, 0, 4, true)), sum(3, 3, 1), jumpBy(3))},
+		{name: "two numbers", want: unresolved(WhatNumber), code: ops(
+			set(3, Expr{}), other("x"), load(3, 8, NoReg, 0, 0, 4, false), at("x", jumpBy(3)))},
+		{name: "two numbers, the other way around", want: unresolved(WhatNumber), code: ops(
+			load(3, 8, NoReg, 0, 0, 4, false), other("x"), set(3, Expr{}), at("x", jumpBy(3)))},
+
 		// The stack.
 		{name: "spilled", want: relative, code: ops(
 			set(1, Address(dataAt)), store(1, toySP, 8), call("f"), load(1, toySP, NoReg, 0, 8, 8, false), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
@@ -293,6 +345,9 @@ func TestBounds(t *testing.T) {
 
 		// Ways.
 		{name: "on both ways", code: by(ops(other("x"), cmp(2, 3), branch(Greater, "out"), jump("in"), at("x", cmp(2, 5)), branch(Greater, "out"), at("in", nop()))), want: ", compare 6 at 4"},
+		{name: "on both ways, the greater by a branch", code: by(ops(other("x"), cmp(2, 5), branch(Greater, "out"), jump("in"), at("x", cmp(2, 3)), branch(Greater, "out"), at("in", nop()))), want: ", compare 6 at 1"},
+		{name: "ways meet at the load", code: ops(set(1, Address(dataAt)), cmp(2, 5), branch(Greater, "out"), other("in"), nop(), at("in", load(3, 1, 2, 2, 0, 4, true)),
+			other("x"), at("x", nop()), sum(3, 3, 1), jumpBy(3)), want: ", compare 6 at 1"},
 		{name: "on one way", code: by(ops(other("in"), cmp(2, 3), branch(Greater, "out"), at("in", nop()))), want: none},
 		{name: "not on the way that falls in", code: by(ops(cmp(2, 3), branch(notTaken, "in"), nop(), at("in", nop()))), want: none},
 		{name: "before ways meet", code: by(ops(cmp(2, 3), branch(Greater, "out"), other("in"), nop(), at("in", nop()))), want: ", compare 4 at 0"},
@@ -309,6 +364,14 @@ func TestBounds(t *testing.T) {
 		{name: "other numbers where calls lead", code: by(ops(copyOf(7, 2), call("f"), other("f"), at("f", cmp(7, 5)), branch(Greater, "out"))), want: none},
 		{name: "too often", code: by(ops(cmp(2, 3), branch(Greater, "out"), other("a"), at("a", nop()), other("b"), at("b", nop()), other("c"), at("c", nop()),
 			other("d"), at("d", nop()), other("e"), at("e", nop()))), want: none},
+
+		{name: "loaded twice by an index", code: by(ops(load(7, 8, 9, 0, 0, 4, false), cmp(7, 5), branch(Greater, "out"), load(2, 8, 9, 0, 0, 4, false))), want: ", compare 6 at 1"},
+		{name: "the index of the load changes", code: by(ops(load(7, 8, 9, 0, 0, 4, false), cmp(7, 5), branch(Greater, "out"), set(9, Expr{}), load(2, 8, 9, 0, 0, 4, false))), want: none},
+		{name: "signed byte", code: by(ops(load(2, 8, NoReg, 0, 0, 1, true))), want: none},
+		{name: "masked and reduced where ways meet", code: by(ops(cmp(7, 5), branch(Greater, "out"), other("x"), nop(), at("x", nop()), set(2, Field(7, 4, false)), set(2, Add(2, ^uint64(0))))), want: ", mask 15 at 5"},
+		{name: "loop first, then the way with a bound", code: by(ops(cmp(2, 3), branch(Greater, "out"), jump("in"), at("loop", nop()), at("in", other("loop")))), want: ", compare 4 at 0"},
+		{name: "equal on one branch only", code: by(ops(copyOf(7, 2), other("x"), set(7, Expr{}), jump("y"), at("x", nop()), at("y", cmp(7, 5)), branch(Greater, "out"))), want: none},
+		{name: "equal on no branch", code: by(ops(copyOf(7, 2), other("x"), nop(), jump("y"), at("x", set(7, Expr{})), ret(), at("y", cmp(7, 5)), branch(Greater, "out"))), want: ", compare 6 at 6"},
 
 		// Tables among the instructions.
 		{name: "goes on, and others jump as well", mem: toyMemory{words: []uint32{0, 0}}, want: " in the text",
@@ -385,12 +448,43 @@ func TestEffort(t *testing.T) {
 	if got, want := (&toyModel{ops: far}).jump(nil), "unresolved: "+WhatNumber; got != want {
 		t.Errorf("far away: %s, want %s", got, want)
 	}
+	// What is far away does not matter beside the address of a table.
+	beside := slices.Concat(ops(at("y", nop())), slices.Repeat(ops(nop()), many), ops(other("y"), set(9, Copy(8)), other("x"),
+		set(9, Address(dataAt)), at("x", nop()), load(3, 9, 2, 2, 0, 4, true), sum(3, 3, 9), jumpBy(3)))
+	if got := (&toyModel{ops: beside}).jump(nil); got != relative {
+		t.Errorf("beside a table: %s", got)
+	}
+	// Registers that depend on one another where ways meet.
+	var joined []op
+	for i := range 100 {
+		joined = append(joined, set(Reg(1+i%2), Copy(Reg(1+(i+1)%2))), other("z"), at("x"+string(rune('0'+i)), nop()))
+		joined[len(joined)-2].to = "x" + string(rune('0'+i))
+	}
+	if got, want := (&toyModel{ops: append(joined, jumpBy(2))}).jump(nil), "unresolved: "+WhatTooFar; got != want {
+		t.Errorf("joined: %s, want %s", got, want)
+	}
 	var deep []op
 	for i := range 100 {
 		deep = append(deep, set(Reg(1+i%2), Copy(Reg(1+(i+1)%2))))
 	}
 	if got, want := (&toyModel{ops: append(deep, jumpBy(2))}).jump(nil), "unresolved: "+WhatTooFar; got != want {
 		t.Errorf("nested: %s, want %s", got, want)
+	}
+}
+
+// TestIndexOf finds instructions of any length.
+func TestIndexOf(t *testing.T) {
+	f := (&toyModel{ops: ops(nop(), nop(), nop(), nop())}).function()
+	addr := uint64(codeAt)
+	for i, n := range []uint8{4, 1, 7, 2} {
+		f.Insts[i].Addr, f.Insts[i].Len = addr, n
+		addr += uint64(n)
+	}
+	tracer := Tracer{f: f, insts: f.Insts}
+	for off, want := range map[uint64]int{0: 0, 4: 1, 5: 2, 12: 3, 3: none, 6: none, 13: none, 14: none, 1 << 40: none} {
+		if got := tracer.indexOf(codeAt + off); got != want {
+			t.Errorf("offset %d: %d, want %d", off, got, want)
+		}
 	}
 }
 

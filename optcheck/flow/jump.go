@@ -103,12 +103,6 @@ func (t *Tracer) Jump(i int) Jump {
 	}
 	t.begin()
 	v := t.resolve(t.eval(&x, i))
-	if v.kind == kindElement && v.index.reg != NoReg && v.index.mask == unmasked {
-		// The index may have come from a table, on all ways together.
-		if w := t.resolve(t.find(location{reg: v.index.reg}, int(v.index.at))); w.kind == kindEntry && v.scale == 0 {
-			v = t.combine(constant(v.number), w, use{}, v.index)
-		}
-	}
 	return t.jumpTo(v, i)
 }
 

@@ -134,8 +134,6 @@ func (t *Tracer) merge(a, b value) value {
 		return b
 	case t.isGuess(&a) && t.isGuess(&b) && a.number == b.number:
 		return a.guess(t.isPointer(&a), t.isPointer(&b), false)
-	case a.kind == kindWhole && b.kind == kindWhole:
-		return value{kind: kindWhole, what: WhatSeveral}
 	case t.isNumber(&a) && t.isNumber(&b) && !(t.isPointer(&a) && t.isPointer(&b)):
 		return number(worse(a.what, b.what))
 	}
