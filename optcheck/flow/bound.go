@@ -183,7 +183,7 @@ func (a *origins) unsigned(bits uint8) bool {
 // sameNumber reports whether x and y are of one number, so that what is known of
 // y's bits holds for those of x.
 func (t *Tracer) sameNumber(x, y *origin, meets int) bool {
-	if x.at != y.at || x.mask != y.mask && (x.mask&^y.mask != 0 || x.add != 0 || y.add != 0) {
+	if x.at != y.at || x.mask != y.mask && (y.mask != unmasked || x.add != 0 || y.add != 0) {
 		return false
 	}
 	return x.location == y.location || x.at < 0 && t.equalOnAll(x.location, y.location, int(^x.at), meets)
@@ -279,7 +279,9 @@ func (t *Tracer) bound(table *Table, i int, v *value) {
 	case u.mask < maxMask:
 		l = limit{0, int64(u.mask), u.check, BoundMask}
 	}
-	l.first = max(l.first, 0) // an index is not negative
+	if l.first = max(l.first, 0); v.base == v.number {
+		l.first = 0 // an index is not negative, and entries relative to the table start with the first
+	}
 	if l.bound != BoundNone && l.first <= l.last && l.last < maxCount {
 		table.Addr += uint64(l.first) * uint64(table.Width)
 		table.Count, table.Check, table.Bound = int(l.last-l.first)+1, l.check, l.bound

@@ -323,7 +323,9 @@ func TestBounds(t *testing.T) {
 		{name: "sign extended from a byte", code: by(ops(cmp(2, 5), branch(Greater, "out"), set(2, Field(2, 8, true)))), want: ", compare 6 at 0"},
 		{name: "a field further up", code: by(ops(cmp(2, 5), branch(Greater, "out"), set(2, Expr{Op: OpField, A: 2, B: NoReg, From: 3, Bits: 3}))), want: ", mask 8 at 2"},
 		{name: "reduced after", code: by(ops(cmp(2, 5), branch(Greater, "out"), set(2, Add(2, ^uint64(1))))), want: ", compare 4 at 0"},
-		{name: "reduced before", code: by(ops(copyOf(7, 2), set(7, Add(7, ^uint64(1))), cmp(7, 3), branch(Greater, "out"))), want: " from 2, compare 4 at 2"},
+		{name: "reduced before", code: by(ops(copyOf(7, 2), set(7, Add(7, ^uint64(1))), cmp(7, 3), branch(Greater, "out"))), want: ", compare 6 at 2"},
+		{name: "reduced before, with another base", want: " from 2, compare 4 at 2", code: ops(copyOf(7, 2), set(7, Add(7, ^uint64(1))), cmp(7, 3), branch(Greater, "out"),
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3))},
 		{name: "sum of two", code: by(ops(cmp(2, 5), branch(Greater, "out"), sum(2, 2, 7))), want: none},
 		{name: "mask", code: by(ops(mask(2, 2, 3))), want: ", mask 4 at 0"},
 		{name: "wide mask", code: by(ops(mask(2, 2, 0xffff))), want: none},
@@ -382,7 +384,7 @@ func TestBounds(t *testing.T) {
 			want := relative + c.want
 			switch c.want {
 			case " from 2, compare 4 at 2":
-				want = "table 0x500008 width 4 signed base 0x500000, compare 4 at 2"
+				want = "table 0x500008 width 4 signed base 0x400000, compare 4 at 2"
 			case " in the text":
 				want = "table 0x400000 width 4 signed base 0x400000"
 				c.mem = textMemory{c.mem}
