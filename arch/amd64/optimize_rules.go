@@ -21,7 +21,7 @@ const (
 var optimizeRules = [...]classify.Rule{
 	optimizeBeyond: {
 		ID:     "amd64/optimize-beyond-function",
-		Reason: "fewer than the 5 bytes of a jump are left up to the next symbol",
+		Reason: "fewer than the 5 bytes of a jump remain before the next symbol",
 		Remedy: "probe an instruction before it",
 	},
 	optimizeUndecodable: {

@@ -128,7 +128,7 @@ var regionRules = optcheck.Rules{
 	},
 	optcheck.BeyondFunction: {
 		ID:     "amd64/region-beyond-function",
-		Reason: "fewer bytes than the 5 of the jump are left up to the end of the function",
+		Reason: "fewer than the 5 bytes of the jump remain before the end of the function",
 		Remedy: "probe an earlier instruction",
 	},
 }

@@ -58,7 +58,7 @@ const (
 var isaHazards = [...]classify.Hazard{
 	isaShadow: {
 		ID:   "amd64/interrupt-shadow",
-		Text: "interrupts stay blocked for one instruction after this one; with a probe that is no longer the instruction after it in the program",
+		Text: "interrupts stay blocked for one instruction after this one; with a probe they are blocked for what ends the copy instead, a jump or a breakpoint, and may come before the program's next instruction",
 	},
 }
 

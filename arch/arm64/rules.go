@@ -301,7 +301,7 @@ var kprobeRules = [kprobeRuleCount]classify.Rule{
 	kprobeAtomic: {
 		ID:     "arm64/kprobe-atomic-sequence",
 		Errno:  classify.EINVAL,
-		Reason: "within the 32 instructions before, what looks like a load-exclusive comes without a store-exclusive after it, so the kernel takes this for a part of the sequence",
+		Reason: "among the 32 instructions before it, what looks like a load-exclusive has no store-exclusive after it, so the kernel takes this for a part of the sequence",
 		Remedy: "probe an instruction before the sequence or further after it",
 	},
 }
