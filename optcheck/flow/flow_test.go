@@ -120,6 +120,12 @@ func TestJumps(t *testing.T) {
 		{name: "constant in pieces", pieces: true, code: ops(set(3, Address(codeAt+4)), jumpBy(3)), want: unresolved(WhatConstant)},
 		{name: "other function in pieces", pieces: true, code: ops(set(3, Address(codeAt+0x1000)), jumpBy(3)), want: pointer},
 		{name: "table of contents", pieces: true, mem: labels, code: ops(load(3, toyTOC, NoReg, 0, 0, 8, false), jumpBy(3)), want: pointer},
+		{name: "table at the table of contents", pieces: true, want: relative, code: ops(
+			other("x"), nop(), at("x", load(3, toyTOC, 2, 2, 0, 4, true)), sum(3, 3, toyTOC), jumpBy(3))},
+		{name: "address from the table of contents", pieces: true, mem: toyMemory{pointers: map[uint64]uint64{dataAt + 16: dataAt}}, want: relative, code: ops(
+			load(1, toyTOC, NoReg, 0, 16, 8, false), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "nothing in the table of contents", pieces: true, mem: toyMemory{}, want: unresolved(WhatNumber), code: ops(
+			load(1, toyTOC, NoReg, 0, 16, 8, false), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
 		{name: "no table of contents", mem: labels, code: ops(load(3, toyTOC, NoReg, 0, 0, 8, false), jumpBy(3)), want: pointer},
 		{name: "either of two pointers", code: ops(set(1, Address(codeAt+0x1000)), set(3, Expr{Op: OpEither, A: 1, B: 2}), jumpBy(3)), want: pointer},
 		{name: "either of two tables", code: ops(set(1, Address(dataAt)), set(4, Address(dataAt+64)), set(5, Expr{Op: OpEither, A: 1, B: 4}),
