@@ -3,7 +3,6 @@ package housetest
 import (
 	"os"
 	"os/exec"
-	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -137,7 +136,7 @@ func projectImports(t *testing.T) map[string][]string {
 		}
 	}
 	for p := range all {
-		if path.Dir(p) == "scripts" {
+		if strings.HasPrefix(p, "scripts/") {
 			delete(all, p) // they are about the project, and no part of it
 		}
 	}
