@@ -3,7 +3,7 @@
 # make test   every test, or those that PKGS and TESTFLAGS choose; at the end, what
 #             was not judged on this machine, and why
 # make build  bin/xol
-# make lint   gofmt, go vet, staticcheck
+# make lint   gofmt, go vet, staticcheck, words that are not plain English
 # make race   every test under the race detector (needs a C compiler)
 # make fuzz   every fuzz target for FUZZTIME each
 # make surface which exported names of PKGS no other package reads
@@ -60,6 +60,7 @@ race: | toolchain
 # commands must not need a C compiler.
 lint: | toolchain
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
+	@$(GO) run ./scripts/words
 	CGO_ENABLED=0 $(GO) build ./...
 	CGO_ENABLED=0 $(GO) vet ./...
 	CGO_ENABLED=0 $(GO) tool staticcheck ./...

@@ -53,8 +53,9 @@ func (c *CPU) divide(shown []unicorn.MemoryAccess, heads [2]head) (made []unicor
 	return made
 }
 
-// isPair reports whether two aligned loads are what the engine makes of the one in
-// front of them.
+// isPair reports whether two aligned loads are what the engine makes of the one before
+//
+//	them.
 func isPair(list []unicorn.MemoryAccess, next uint64) bool {
 	a, size := list[0], uint64(list[0].Size)
 	for _, b := range list[1:] {

@@ -19,8 +19,8 @@ import (
 type Options struct {
 	ISA  arch.ISA
 	CPUs int // 1 where it is 0
-	// Exact has instructions counted one by one: budgets and turns end in
-	// front of any instruction. Else they end where blocks do, and code runs
+	// Exact has instructions counted one by one: budgets and turns end before
+	// any instruction. Else they end where blocks do, and code runs
 	// several times as fast.
 	Exact bool
 	// Turn is the greatest number of instructions that a CPU runs while

@@ -133,8 +133,8 @@ func (r *Runtime) Call(ctx context.Context, cpu int, f machine.Function, args ..
 }
 
 // abandon deals with hits that CPUs handle though no handler runs any more: one has
-// panicked. The probes whose handlers did not come to run are missed. A hit in
-// front of the instruction stays, for the instruction to be executed, unless a detour
+// panicked. The probes whose handlers did not come to run are missed. A hit before
+// the instruction stays, for the instruction to be executed, unless a detour
 // buffer does that.
 func (r *Runtime) abandon() {
 	if _, program := r.failed.(*ReturnError); program {

@@ -37,7 +37,7 @@ type arrival struct {
 }
 
 // arrivals steps through calls of all functions, and notes what arrives at
-// the entry sites where nobody has changed the text.
+// the entry sites where nothing has changed the text.
 func arrivals(t *testing.T, isa, path string, seed uint64) (list []arrival) {
 	p := openFile(t, isa, path, guest.Options{Exact: true}, runtime.Options{})
 	sites, err := p.img.EntrySites()

@@ -466,7 +466,7 @@ func TestBrokenPlansFail(t *testing.T) {
 		{"back to the slot before the tail", patch.Unoptimize, []int{0, 1, 4, 2, 3, 5}},
 		{"no tail", patch.Unoptimize, []int{0, 1, 4, 5}},
 		{"the head before the tail", patch.Optimize, []int{0, 1, 4, 5, 2, 3}},
-		{"nobody waited for", patch.Optimize, []int{0, 2, 3, 4, 5}},
+		{"no CPU waited for", patch.Optimize, []int{0, 2, 3, 4, 5}},
 		{"waited for before hits are redirected", patch.Optimize, []int{1, 2, 0, 3, 4, 5}},
 		{"no redirection", patch.Optimize, []int{1, 2, 3, 4, 5}},
 	} {

@@ -49,7 +49,7 @@ func (r *installer) entrySite(s *site) *patch.Site {
 }
 
 // patchEntry makes a site a call, or one that does nothing. The stub stays, so
-// that nobody has to be waited for; while the text changes no CPU runs.
+// that no CPU has to be waited for; while the text changes no CPU runs.
 func (r *installer) patchEntry(s *site, op patch.Operation) error {
 	plan, err := r.isa.PlanEntry(op, r.entrySite(s))
 	if err != nil {

@@ -13,7 +13,7 @@ const (
 )
 
 // Signal returns what a program would get for the event, with the registers as
-// they are: a breakpoint that is nobody's probe is its own. ok is false where
+// they are: a breakpoint that is no probe's is its own. ok is false where
 // that is no signal, or depends on more than is known.
 func (e *StopError) Signal() (s Signal, ok bool) {
 	switch e.Event.Kind {

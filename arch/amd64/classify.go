@@ -251,8 +251,8 @@ func (p *kprobeJudge) reach(v *classify.Verdict, w *kernelWalk, f *classify.Func
 	}
 }
 
-// checksCFI reports whether k, at addr, is one of the two instructions in
-// front of a kCFI trap that the kernel reads back: mov imm32 to r10d, or the
+// checksCFI reports whether k, at addr, is one of the two instructions before
+// a kCFI trap that the kernel reads back: mov imm32 to r10d, or the
 // add after it.
 func (k *kernelInsn) checksCFI(marks place.Marks, addr uint64) bool {
 	if k.nop != 1 {
