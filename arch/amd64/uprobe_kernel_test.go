@@ -17,6 +17,7 @@ import (
 	"xol/classify"
 	"xol/internal/archtest"
 	"xol/internal/refdata"
+	"xol/internal/skip"
 	"xol/kernel"
 )
 
@@ -30,7 +31,7 @@ func TestUprobesOfThisKernel(t *testing.T) {
 	name := classify.ProfileName(classify.Uprobes, version)
 	p, ok := ISA{}.Profile(name, classify.KernelOptions{})
 	if !ok {
-		t.Skipf("nothing is known of Linux %v", version)
+		skip.Missing(t, "a kernel whose uprobes are known", version)
 	}
 	const wanted, step, slot = 300, 7, 64 // instructions, each in bytes of its own
 	rows, err := refdata.UprobeVerdicts("testdata/uprobe-verdicts.tsv.gz")
@@ -51,7 +52,7 @@ func TestUprobesOfThisKernel(t *testing.T) {
 	path := mapped(t, text)
 	switch errno := tryUprobe(t, pmu, path, 0); unix.Errno(errno) {
 	case unix.EACCES, unix.EPERM, unix.ENOSYS:
-		t.Skip("uprobes of the running kernel cannot be registered here: ", unix.Errno(errno))
+		skip.Missing(t, "a kernel whose uprobes can be registered", unix.Errno(errno))
 	}
 	got := make([]classify.Errno, len(codes))
 	var g sync.WaitGroup
@@ -84,7 +85,7 @@ func uprobePMU(t *testing.T) uint32 {
 	t.Helper()
 	text, err := os.ReadFile("/sys/bus/event_source/devices/uprobe/type")
 	if err != nil || os.Getuid() != 0 {
-		t.Skip("uprobes of the running kernel cannot be registered here (no PMU for them, or not root)")
+		skip.Missing(t, "a kernel whose uprobes can be registered", "no PMU for them, or not root")
 	}
 	n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
 	if err != nil {
@@ -97,7 +98,7 @@ func runningVersion(t *testing.T) classify.Version {
 	t.Helper()
 	banner, err := os.ReadFile("/proc/version")
 	if err != nil {
-		t.Skip("the version of the running kernel is not known: ", err)
+		skip.Missing(t, "the version of the running kernel", err)
 	}
 	return kernel.FromBanner(string(banner)).Version
 }
@@ -117,7 +118,7 @@ func mapped(t *testing.T, text []byte) (path string) {
 	defer f.Close()
 	m, err := unix.Mmap(int(f.Fd()), 0, len(text), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE)
 	if err != nil {
-		t.Skip("a file cannot be mapped to be executed: ", err)
+		skip.Missing(t, "a file that can be mapped to be executed", err)
 	}
 	t.Cleanup(func() { unix.Munmap(m) })
 	return path
