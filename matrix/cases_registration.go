@@ -197,10 +197,11 @@ func attachedTwice(l *lab) {
 	l.unregister(p)
 	equal(l, "the second link is enabled", q.Enabled(), true)
 	l.unregister(q)
-	p = l.register(s, spec)
+	again := l.register(s, spec)
 	l.ready(s.function, 1, 2)
 	l.computes()
 	l.states(l.one(plain), l.one(plain))
+	equal(l, "Hits of the third link", again.Hits(), 3)
 }
 
 func refusedUnregistered(l *lab) {

@@ -12,7 +12,7 @@ import (
 func TestExplanationsDoNotContradictThemselves(t *testing.T) {
 	for _, c := range []struct{ name, command, want, never string }{
 		{"through ftrace", "explain --profile linux-6.12 testdata/kernel.elf vfs_read",
-			`linux-6.12  may be probed; through ftrace, without a breakpoint\n.*vfs_read\+0x4 instead\n +no breakpoint`,
+			`linux-6.12  may be probed; through ftrace, without a breakpoint\n.*vfs_read\+0x4 instead\n(.*\n)* +no breakpoint`,
 			`without a breakpoint\n(.*\n){1,3} +the breakpoint stays`},
 		{"moved and refused", "explain testdata/kernel.elf vfs_write",
 			`refused: EILSEQ.*\n +the kernel would put it at vfs_write\+0x4: int3, and refuses it there:\n`,
