@@ -19,6 +19,7 @@ import (
 	"xol/kernel"
 	"xol/optcheck"
 	"xol/place"
+	"xol/registration"
 )
 
 // Options choose how a file is judged. The zero value is the file's default.
@@ -85,6 +86,8 @@ type Analysis struct {
 	Missing image.Missing
 	// Optimizer judges jump optimization; nil where Options did not ask.
 	Optimizer optcheck.Optimizer
+
+	interfaces registration.Kernel // that take the kernel's probes
 
 	functions []image.Function
 	marks     *markIndex
@@ -155,6 +158,7 @@ func (a *Analysis) chooseRules(opt *Options) (err error) {
 		a.Kernel.Version = v
 	}
 	options := kernelOptions(a.Image, &a.Kernel)
+	a.interfaces = a.Kernel.Registration()
 	profile, ok := a.ISA.Profile(name, options)
 	if !ok {
 		return &ProfileError{name, a.ISA.Profiles()}

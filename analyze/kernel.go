@@ -99,14 +99,14 @@ func (a *Analysis) Assumed(via registration.Via) []kernel.Setting {
 	return a.Kernel.Assumed(via)
 }
 
-// DependsOn returns those of the assumed options that the verdicts on a probe at addr
-// in the function r depend on: with another value it would be another.
-func (a *Analysis) DependsOn(r *Result, addr uint64, via registration.Via) []kernel.Setting {
+// DependsOn returns those of the assumed options that the answer to q depends on, a
+// probe at addr in the judged function r: with another value it would be another.
+func (a *Analysis) DependsOn(r *Result, addr uint64, via registration.Via, q *Request) []kernel.Setting {
 	want, wantJump := a.verdictsOf(r, addr)
 	return slices.DeleteFunc(a.Assumed(via), func(s kernel.Setting) bool {
 		b := a.with(s)
 		got, gotJump := b.verdictsOf(r, addr)
-		return got == want && gotJump == wantJump
+		return got == want && gotJump == wantJump && a.Registration(r, via, q) == b.Registration(r, via, q)
 	})
 }
 
@@ -115,6 +115,7 @@ func (a *Analysis) with(s kernel.Setting) *Analysis {
 	facts := a.Kernel.Flipped(s)
 	opt := kernelOptions(a.Image, &facts)
 	b := &Analysis{Image: a.Image, ISA: a.ISA, Kernel: facts, Missing: a.Missing, marks: a.marks, boot: a.boot, armed: a.armed}
+	b.interfaces = facts.Registration()
 	b.Profile, _ = a.ISA.Profile(a.Profile.Name(), opt)
 	b.Profile = classify.WithGaps(b.Profile, gaps(a.Missing), a.ISA.Align())
 	if a.Optimizer != nil {

@@ -27,8 +27,22 @@ func (a *Analysis) Registration(r *Result, via registration.Via, q *Request) *cl
 	if m, _, _ := classify.ParseProfile(a.Profile.Name()); m != classify.Kprobes {
 		return nil
 	}
-	p, k := a.registered(r, q), a.Kernel.Registration()
-	return k.Refuse(via, &p)
+	p := a.registered(r, q)
+	return a.interfaces.Refuse(via, &p)
+}
+
+// Return returns the rule that forbids a return probe on the judged function r; nil
+// where there may be one. The kernel's own interface for modules is asked.
+func (a *Analysis) Return(r *Result) *classify.Rule {
+	if len(r.Insts) == 0 {
+		return nil
+	}
+	q := Request{Addr: r.Function.Addr, Symbol: r.Function.Name, Return: true}
+	if rule := a.Registration(r, registration.Register, &q); rule != nil {
+		return rule
+	}
+	v := a.At(r, a.Entry(r))
+	return v.Rule
 }
 
 // registered completes a request with what the symbols tell.

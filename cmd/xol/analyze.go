@@ -46,6 +46,8 @@ Output formats:
   json   {"file":…,"functions":[…],"totals":{…}}; an array of these for several FILEs
   jsonl  a line for each function ("kind":"function"), then a line "kind":"totals" for each FILE
   csv    a line for each function, no totals
+Rows of functions say whether a return probe may be put on the function (return), and
+by which rule not (return_rule).
 With --insns json is an array, and json, jsonl and csv have rows of instructions
 (boost: the copy may end in a jump back; boosted: and it does, which it never does
 in a kernel with CONFIG_PREEMPTION, see --kconfig) and nothing else.

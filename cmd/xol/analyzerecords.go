@@ -97,7 +97,7 @@ func (l *functionRecords) array(s string) {
 func (l *functionRecords) begin(file *analyzedFile) {
 	if l.stream == nil {
 		l.stream = newStream(l.w, l.format, "", "", func(r *records) {
-			l.fields(r, "", new(analyze.Result), new(analyze.Summary), nil)
+			l.fields(r, "", new(analyze.Result), new(analyze.Summary), nil, nil)
 		})
 	} else {
 		l.array(",\n")
@@ -131,11 +131,27 @@ func (f *analyzedFile) fields(r *records) {
 
 func (l *functionRecords) encode(dst []byte, file *analyzedFile, res *analyze.Result, s *analyze.Summary) []byte {
 	r := records{format: l.format, buf: dst}
-	l.fields(&r, file.path, res, s, file.ifunc(res))
+	l.fields(&r, file.path, res, s, file.ifunc(res), file.Return(res))
 	return r.buf
 }
 
-func (l *functionRecords) fields(r *records, path string, res *analyze.Result, s *analyze.Summary, resolver *ifunc) {
+// returnName says whether a function may have a return probe.
+func returnName(forbidden *classify.Rule) string {
+	if forbidden == nil {
+		return probeOK
+	}
+	return probeName(&classify.Verdict{Rule: forbidden})
+}
+
+// ruleID returns the id of a rule, empty for none.
+func ruleID(r *classify.Rule) string {
+	if r == nil {
+		return ""
+	}
+	return r.ID
+}
+
+func (l *functionRecords) fields(r *records, path string, res *analyze.Result, s *analyze.Summary, resolver *ifunc, returns *classify.Rule) {
 	r.begin()
 	r.str("kind", "function")
 	r.str("file", path)
@@ -145,6 +161,8 @@ func (l *functionRecords) fields(r *records, path string, res *analyze.Result, s
 	summaryFields(r, s)
 	reasonsField(r, "reasons", s.Reasons)
 	reasonsField(r, "opt_reasons", s.JumpReasons)
+	r.str("return", returnName(returns))
+	r.str("return_rule", ruleID(returns))
 	r.flag("resolver", resolver != nil)
 	r.only(resolver != nil)
 	r.strs("implementations", resolver.names())

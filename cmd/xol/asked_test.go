@@ -21,6 +21,7 @@ func TestExplainNotations(t *testing.T) {
 		{"kallsyms", kernel + " ffffffff8100001a", 0, "vfs_read+0x9 "},
 		{"of a module", kernel + " ext4:ext4_iget", 2, "give the file ext4.ko"},
 		{"by kprobe_events", "--via kprobe_events " + kernel + " vfs_write+5", 1, "tracing/notrace"},
+		{"by kprobe_events, and what is assumed", "--via kprobe_events " + kernel + " vfs_write+5", 1, "CONFIG_KPROBE_EVENTS_ON_NOTRACE=n"},
 		{"where that is allowed", "--via kprobe_events --kconfig KPROBE_EVENTS_ON_NOTRACE=y " + kernel + " vfs_write+5", 0, "may be probed"},
 		{"by multi-kprobes", "--via bpf " + kernel + " vfs_read", 0, "through ftrace"},
 		{"by multi-kprobes, in the middle", "--via bpf " + kernel + " vfs_read+9", 1, "bpf/not-at-entry"},

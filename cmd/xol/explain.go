@@ -264,7 +264,7 @@ func (a *answer) judge(addr uint64, named bool) {
 // instruction allows, and the others.
 func (a *answer) register(e *explanation) {
 	a.returning, a.via = e.probe.Return, e.via
-	a.assumed = a.file.DependsOn(a.result, cmp.Or(a.entry, e.addr), e.via)
+	a.assumed = a.file.DependsOn(a.result, cmp.Or(a.entry, e.addr), e.via, &e.request)
 	if a.verdict.Undecided() || mechanismOf(a.profile()) != classify.Kprobes {
 		return
 	}
