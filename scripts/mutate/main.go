@@ -71,37 +71,42 @@ func run(w io.Writer, table, only string, jobs int, t tester) (survived int, err
 	if err := t.sound(chosen); err != nil {
 		return 0, err
 	}
-	outcomes, err := tryAll(t, chosen, jobs)
+	survived, err = tryAll(w, t, chosen, jobs)
 	if err != nil {
 		return 0, err
-	}
-	for i, o := range outcomes {
-		fmt.Fprintf(w, "%-8s  %s  (%s)\n", o.word(), chosen[i].name, o.detail)
-		if !o.noticed {
-			survived++
-		}
 	}
 	fmt.Fprintf(w, "%d faults, %d noticed, %d survived\n", len(chosen), len(chosen)-survived, survived)
 	return survived, nil
 }
 
-// tryAll tries faults, jobs at a time, and returns the outcomes in their order.
-func tryAll(t tester, faults []fault, jobs int) ([]outcome, error) {
+// tryAll tries faults, jobs at a time, and writes a line for each as soon as it has
+// been tried.
+func tryAll(w io.Writer, t tester, faults []fault, jobs int) (survived int, err error) {
 	var (
-		outcomes = make([]outcome, len(faults))
-		errs     = make([]error, len(faults))
-		running  sync.WaitGroup
-		free     = make(chan struct{}, max(jobs, 1))
+		running sync.WaitGroup
+		writing sync.Mutex
+		errs    []error
+		free    = make(chan struct{}, max(jobs, 1))
 	)
 	for i := range faults {
 		free <- struct{}{}
 		running.Go(func() {
-			outcomes[i], errs[i] = t.try(&faults[i])
+			o, err := t.try(&faults[i])
+			writing.Lock()
+			defer writing.Unlock()
+			if err != nil {
+				errs = append(errs, err)
+			} else {
+				fmt.Fprintf(w, "%-8s  %s  (%s)\n", o.word(), faults[i].name, o.detail)
+				if !o.noticed {
+					survived++
+				}
+			}
 			<-free
 		})
 	}
 	running.Wait()
-	return outcomes, errors.Join(errs...)
+	return survived, errors.Join(errs...)
 }
 
 // tester runs tests.
