@@ -108,3 +108,21 @@ func Rules() (all []*classify.Rule) {
 	}
 	return all
 }
+
+// returnInside is what becomes of a return probe that is put on a program elsewhere
+// than at the entry of a function: the kernel asks no symbols
+// [kernel/events/uprobes.c, prepare_uretprobe].
+var returnInside = classify.Hazard{
+	ID: "linux/uretprobe-not-at-entry",
+	Text: "the kernel replaces what it takes for the return address: on x86-64 the word at the top of the stack, elsewhere the link register, " +
+		"which holds that only at the entry of a function",
+}
+
+// UprobeHazard returns what goes wrong with a uprobe that the kernel accepts: with a
+// return probe that is not at the entry of a function. It is nil for all others.
+func UprobeHazard(returns, onEntry bool) *classify.Hazard {
+	if returns && !onEntry {
+		return &returnInside
+	}
+	return nil
+}

@@ -197,3 +197,13 @@ func TestRules(t *testing.T) {
 		}
 	}
 }
+
+func TestUprobeHazard(t *testing.T) {
+	for _, c := range []struct{ returns, onEntry, want bool }{
+		{false, false, false}, {false, true, false}, {true, true, false}, {true, false, true},
+	} {
+		if got := UprobeHazard(c.returns, c.onEntry); (got != nil) != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}

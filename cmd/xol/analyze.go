@@ -38,8 +38,8 @@ stepped, emulated, through ftrace); how many are refused, and for which reasons;
 how many would be accepted and then executed wrongly (hazards); and at how many of
 the probeable ones the breakpoint may become a jump (optimizable).
 
-Without --profile a Linux kernel or module is judged by linux-6.12, everything
-else by isa. With --insns there is a row for every instruction.
+Without --profile a Linux kernel or module is judged by the profile of its own
+version, everything else by isa. With --insns there is a row for every instruction.
 
 Output formats:
   table  a table for each FILE, then its totals

@@ -27,6 +27,8 @@ func TestExplainNotations(t *testing.T) {
 		{"by multi-kprobes, in the middle", "--via bpf " + kernel + " vfs_read+9", 1, "bpf/not-at-entry"},
 		{"other interfaces", kernel + " vfs_write+5", 0, "by kprobe_events and perf: refused, EINVAL (22)"},
 		{"a program", "uprobe:testdata/amd64.elf:main", 0, "amd64 program"},
+		{"its return", "uretprobe:testdata/amd64.elf:main", 0, "follows 64 nested calls"},
+		{"a return from the middle", "'r:a/b ./testdata/amd64.elf:0x7c'", 0, "linux/uretprobe-not-at-entry"},
 		{"an offset in its file", "uprobe:testdata/amd64.elf:0x78", 0, "file:0x78"},
 		{"its marker", "usdt:testdata/markers-amd64.elf:*:*", 0, "amd64 program"},
 		{"no such marker", "usdt:testdata/markers-amd64.elf:none", 2, "no static marker none"},

@@ -265,7 +265,11 @@ func (a *answer) judge(addr uint64, named bool) {
 func (a *answer) register(e *explanation) {
 	a.returning, a.via = e.probe.Return, e.via
 	a.assumed = a.file.DependsOn(a.result, cmp.Or(a.entry, e.addr), e.via, &e.request)
-	if a.verdict.Undecided() || mechanismOf(a.profile()) != classify.Kprobes {
+	if m := mechanismOf(a.profile()); m == classify.Uprobes && a.verdict.OK() && a.verdict.Hazard == nil {
+		f := &a.result.Function
+		a.verdict.Hazard = registration.UprobeHazard(a.returning, e.addr == f.Addr || e.addr == f.Addr+f.LocalEntry)
+		return
+	} else if m != classify.Kprobes || a.verdict.Undecided() {
 		return
 	}
 	returning := e.request
