@@ -94,7 +94,7 @@ func (r *hits) miss(cpu int, s *site, jump bool) {
 func (r *hits) missProbes(s *site, probes []*probe) {
 	for _, p := range probes {
 		switch {
-		case !p.enabled || !p.at(s):
+		case !p.enabled:
 		case p.onlyCounts():
 			r.counters.add(&r.target, p)
 		default:
@@ -109,7 +109,7 @@ func (r *hits) runPre(c *Context, s *site) (redirected bool) {
 	control := &r.cpus[c.CPU]
 	probes := s.probes
 	for i, p := range probes {
-		if !p.enabled || !p.at(s) || c.inDetour(s) && p.needsBreakpoint() {
+		if !p.enabled || c.inDetour(s) && p.needsBreakpoint() {
 			continue
 		}
 		if p.Counter {
@@ -239,7 +239,7 @@ func (r *hits) runPost(cpu int, s *site) {
 func (r *hits) runPostHandlers(c *Context, s *site) {
 	running := &r.cpus[c.CPU].running
 	for _, p := range s.probes {
-		if p.enabled && p.PostHandler != nil && p.at(s) {
+		if p.enabled && p.PostHandler != nil {
 			c.probe, c.Link, *running = p, p.link, p
 			p.PostHandler(c)
 			*running = nil

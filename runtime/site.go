@@ -35,9 +35,6 @@ type site struct {
 // origin tells sites apart that come one after the other at the same place.
 type origin struct{ _ byte }
 
-// at reports whether a probe is at the site, or at one that has taken its place.
-func (p *probe) at(s *site) bool { return p.site != nil && p.site.origin == s.origin }
-
 // boost is the tristate of the paper.
 type boost int8
 
