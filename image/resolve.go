@@ -41,7 +41,7 @@ func (im *Image) Resolve(s string) ([]Place, error) {
 	}
 	slices.Sort(addrs)
 	addrs = slices.Compact(addrs)
-	_, offset := splitOffset(s)
+	_, offset := SplitOffset(s)
 	named := !inlined && offset == 0 && im.names(s)
 	var places []Place
 	for _, addr := range addrs {
@@ -97,14 +97,14 @@ func (im *Image) resolve(s string) (addrs []uint64, inlined bool, err error) {
 	if addrs := im.offsetFrom(s, im.lines.inlined); len(addrs) > 0 {
 		return addrs, true, nil
 	}
-	name, _ := splitOffset(s)
+	name, _ := SplitOffset(s)
 	return nil, false, &SymbolNotFoundError{Name: name, Nearest: im.nearest(t, name)}
 }
 
 // offsetFrom returns what find finds for a name, or with an offset for one that
 // an offset follows.
 func (im *Image) offsetFrom(s string, find func(name string) []uint64) []uint64 {
-	name, offset := splitOffset(s)
+	name, offset := SplitOffset(s)
 	addrs := find(s)
 	if len(addrs) > 0 || name == s {
 		return addrs
@@ -136,8 +136,9 @@ func (im *Image) resolveLine(s, file string, line int) ([]uint64, error) {
 	return addrs, nil
 }
 
-// splitOffset splits "symbol+0x1c".
-func splitOffset(s string) (name string, offset uint64) {
+// SplitOffset takes a place such as "symbol+0x1c" apart, with an offset in bytes; one
+// without an offset is all name.
+func SplitOffset(s string) (name string, offset uint64) {
 	if i := strings.LastIndexByte(s, '+'); i > 0 {
 		if offset, err := strconv.ParseUint(s[i+1:], 0, 64); err == nil {
 			return s[:i], offset

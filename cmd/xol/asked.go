@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -120,7 +119,7 @@ func markerPlaces(img *image.Image, p *notation.Probe) (found []image.Place, err
 func request(p *notation.Probe, at *image.Place) analyze.Request {
 	q := analyze.Request{Addr: at.Addr, Module: p.Module, Return: p.Return}
 	if !isAddress(p.Place) {
-		q.Symbol, q.Offset = splitOffset(p.Place)
+		q.Symbol, q.Offset = image.SplitOffset(p.Place)
 		if strings.ContainsRune(q.Symbol, ':') { // a source line, which tools turn into this
 			q.Symbol, q.Offset = at.Symbol, at.Offset
 		}
@@ -130,16 +129,6 @@ func request(p *notation.Probe, at *image.Place) analyze.Request {
 
 func isAddress(place string) bool {
 	return strings.HasPrefix(place, "0x") || strings.HasPrefix(place, "file:")
-}
-
-// splitOffset takes "symbol+0x1c" apart.
-func splitOffset(place string) (symbol string, offset uint64) {
-	if i := strings.LastIndexByte(place, '+'); i > 0 {
-		if n, err := strconv.ParseUint(place[i+1:], 0, 64); err == nil {
-			return place[:i], n
-		}
-	}
-	return place, 0
 }
 
 // libraryDirs are where libraries are that are named without a folder, besides those

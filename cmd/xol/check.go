@@ -266,7 +266,7 @@ func (c *checker) unknown(f *checkedFile, p *notation.Probe) *classify.Rule {
 		return nil
 	}
 	k := f.Kernel.Registration()
-	symbol, _ := splitOffset(p.Place)
+	symbol, _ := image.SplitOffset(p.Place)
 	return k.Refuse(c.opt.via.of(p), &registration.Probe{Symbol: symbol, Module: p.Module})
 }
 

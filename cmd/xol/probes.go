@@ -136,14 +136,14 @@ var definitions = map[string]*definition{
 	formatSystemtap: {
 		tool: notation.Plain, comment: "# ", // it registers probes from a module of its own
 		kernel: func(place, _ string, addr uint64, ret bool) string {
-			name, off := splitOffset(place)
+			name, off := image.SplitOffset(place)
 			if off != 0 {
 				return fmt.Sprintf("probe kprobe.statement(%#x).absolute { }", addr)
 			}
 			return "probe kprobe.function(\"" + name + "\")" + either(ret, ".return", "") + " { }"
 		},
 		user: func(file, place string, _ uint64, _ string, ret bool) string {
-			name, _ := splitOffset(place)
+			name, _ := image.SplitOffset(place)
 			return "probe process(\"" + file + "\").function(\"" + name + "\")" + either(ret, ".return", "") + " { }"
 		},
 	},
