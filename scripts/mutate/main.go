@@ -170,6 +170,8 @@ func (t tester) sound(faults []fault) error {
 		done[f.test] = true
 		if out, err := t.goTest(f.test, ""); err != nil {
 			return fmt.Errorf("go test %s fails without any fault: %w\n%s", f.test, err, out)
+		} else if strings.Contains(string(out), "no tests to run") {
+			return fmt.Errorf("go test %s runs no test (%s)", f.test, f.name)
 		}
 	}
 	return nil
