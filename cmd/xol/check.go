@@ -10,7 +10,6 @@ import (
 
 	"xol/analyze"
 	"xol/classify"
-	"xol/decode"
 	"xol/image"
 	"xol/notation"
 	"xol/optcheck"
@@ -289,11 +288,7 @@ func (c *checker) at(line int, f *checkedFile, p *notation.Probe, at *image.Plac
 	}
 	e := explanation{probe: p, via: c.opt.via.of(p), request: request(p, at), addr: at.Addr}
 	a := answer{file: &f.analyzedFile, result: res}
-	a.judge(at.Addr, at.Named)
-	if i, start := decode.Find(res.Insts, a.target(at.Addr)); start && i < len(res.Optimize) {
-		a.jump = res.Optimize[i]
-	}
-	a.register(&e)
+	a.ask(&e, at.Named)
 	if a.verdict.Undecided() {
 		r.failure = f.undecided(p.Text)
 		return r

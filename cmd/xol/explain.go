@@ -234,17 +234,23 @@ func newExplanation(img *image.Image, opt *explainOptions, path string, probe *n
 			return nil, res.Err
 		}
 		a := answer{file: &analyzedFile{path, an}, result: res, forms: an.Forms(res)}
-		a.judge(e.addr, meant[0].Named)
-		a.register(e)
-		if i, start := decode.Find(res.Insts, a.target(e.addr)); start && i < len(res.Optimize) {
-			a.jump = res.Optimize[i]
-		}
+		a.ask(e, meant[0].Named)
 		e.answers = append(e.answers, a)
 	}
 	if opt.region {
 		e.region, err = e.findRegion()
 	}
 	return e, err
+}
+
+// ask takes all that the profile says of the probe: of the instruction, of a jump in
+// its place, and then of the interface, which may refuse both.
+func (a *answer) ask(e *explanation, named bool) {
+	a.judge(e.addr, named)
+	if i, start := decode.Find(a.result.Insts, a.target(e.addr)); start && i < len(a.result.Optimize) {
+		a.jump = a.result.Optimize[i]
+	}
+	a.register(e)
 }
 
 // judge takes the verdict on a probe at addr; named says that it was asked for
