@@ -218,15 +218,6 @@ func (f *Facts) shown(o Option) (on, told bool) {
 	return false, f.HasSymbol(t.hides) // that it is missing says nothing: it may be inlined
 }
 
-// Settings returns every option.
-func (f *Facts) Settings() []Setting {
-	all := make([]Setting, numOptions)
-	for o := range all {
-		all[o] = f.Setting(Option(o))
-	}
-	return all
-}
-
 // Assumed returns those of the options that are neither found nor given, and that
 // the rules for the interface ask about.
 func (f *Facts) Assumed(via registration.Via) (assumed []Setting) {

@@ -98,17 +98,6 @@ func (k *Kernel) Refuse(via Via, p *Probe) *classify.Rule {
 	return nil
 }
 
-// Rules returns every rule once, by ID and error number.
-func Rules() (all []*classify.Rule) {
-	for i := range rules {
-		r := &rules[i].Rule
-		if !slices.ContainsFunc(all, func(o *classify.Rule) bool { return o.ID == r.ID && o.Errno == r.Errno }) {
-			all = append(all, r)
-		}
-	}
-	return all
-}
-
 // returnInside is what becomes of a return probe that is put on a program elsewhere
 // than at the entry of a function: the kernel asks no symbols
 // [kernel/events/uprobes.c, prepare_uretprobe].

@@ -191,9 +191,9 @@ func TestParse(t *testing.T) {
 }
 
 func TestRules(t *testing.T) {
-	for _, r := range Rules() {
-		if r.ID == "" || r.Errno == 0 || r.Reason == "" || r.Remedy == "" {
-			t.Errorf("%+v is not complete", r)
+	for i := range rules {
+		if r := &rules[i].Rule; r.ID == "" || r.Errno == 0 || r.Reason == "" || r.Remedy == "" {
+			t.Errorf("%+v is not complete", rules[i].Rule)
 		}
 	}
 }
