@@ -68,9 +68,9 @@ func isPair(list []unicorn.MemoryAccess, next uint64) bool {
 
 // following returns where the aligned data are after those in which an access starts.
 func (m *Machine) following(a unicorn.MemoryAccess) uint64 {
-	behind := a.Addr - a.Addr%uint64(a.Size) + uint64(a.Size)
-	if behind%PageSize != 0 {
-		return behind
+	next := a.Addr - a.Addr%uint64(a.Size) + uint64(a.Size)
+	if next%PageSize != 0 {
+		return next
 	}
 	for at, p := range m.memory.pages {
 		if p.physical != a.Addr-a.Addr%PageSize {
@@ -80,5 +80,5 @@ func (m *Machine) following(a unicorn.MemoryAccess) uint64 {
 			return q.physical
 		}
 	}
-	return behind
+	return next
 }

@@ -88,7 +88,7 @@ func (c *CPU) GiveUp() error {
 			return err
 		}
 	}
-	c.watch.behind, c.watch.pass, c.watch.called = nil, false, false
+	c.watch.also, c.watch.pass, c.watch.called = nil, false, false
 	c.SetPC(ExitAddress)
 	c.running = false
 	return nil

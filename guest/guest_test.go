@@ -56,7 +56,7 @@ var isas = []struct {
 	syscall   string
 	trap      string
 	number    uint64 // of the trap
-	behind    uint64 // from the trap to where its handler finds the program counter
+	after     uint64 // from the trap to where its handler finds the program counter
 	refused   string // what the engine runs wrongly
 	mnemonic  string // of it
 }{
@@ -122,7 +122,7 @@ func TestEvents(t *testing.T) {
 			pc   uint64
 		}{
 			{"return", i.ret, machine.Event{Kind: machine.EventReturned, Addr: ExitAddress}, ExitAddress},
-			{"breakpoint", i.trap, machine.Event{Kind: machine.EventBreakpoint, Addr: at, Number: i.number}, at + i.behind},
+			{"breakpoint", i.trap, machine.Event{Kind: machine.EventBreakpoint, Addr: at, Number: i.number}, at + i.after},
 			{"undefined", i.undefined, machine.Event{Kind: machine.EventUndefined, Addr: at}, at},
 			{"system call", i.syscall, machine.Event{Kind: machine.EventSyscall, Addr: at + uint64(len(i.syscall))/2}, at + uint64(len(i.syscall))/2},
 			{"fault", i.load, machine.Event{Kind: machine.EventFault, Addr: at, Access: machine.AccessRead, Page: nowhere}, at},
@@ -353,7 +353,7 @@ func TestRegisters(t *testing.T) {
 			}
 		}
 		c.Restore(want)
-		f.SetWord(want, f.PC, textAddr+uint64(len(i.add))/2+i.behind)
+		f.SetWord(want, f.PC, textAddr+uint64(len(i.add))/2+i.after)
 		f.SetWord(want, i.arg, f.Word(want, i.arg)+1)
 		if i.name == "amd64" { // what adding leaves
 			f.SetWord(want, amd64.RFLAGS, 0)

@@ -34,7 +34,7 @@ type watch struct {
 type unfinished struct {
 	passed uint64
 	pass   bool           // the instruction at passed has been reported
-	behind *machine.Event // what the reported instruction has caused besides, at passed
+	also   *machine.Event // what the reported instruction has caused besides, at passed
 	called bool           // a function is called meanwhile
 }
 
@@ -150,8 +150,8 @@ func (c *CPU) watched() (ev machine.Event, done bool, err error) {
 	}
 	if w.unit.After {
 		if ev.Kind != machine.EventBudget {
-			behind := ev
-			w.behind, w.passed, c.running = &behind, c.PC(), running
+			also := ev
+			w.also, w.passed, c.running = &also, c.PC(), running
 		}
 		return machine.Event{Kind: machine.EventWatch, Addr: c.PC()}, true, nil
 	}
@@ -272,7 +272,7 @@ func (m *Machine) fromBytes(b []byte) (v uint64) {
 }
 
 // left reports whether the last EventWatch has left something to do.
-func (u *unfinished) left() bool { return u.pass || u.behind != nil }
+func (u *unfinished) left() bool { return u.pass || u.also != nil }
 
 // reported reports whether that is now: where a function is called in between, it is
 // when the CPU has come back.
@@ -285,8 +285,8 @@ func (c *CPU) reported() bool {
 func (c *CPU) watchFirst() (ev machine.Event, left bool, err error) {
 	w := &c.watch
 	w.called = false
-	if w.behind != nil {
-		ev, w.behind = *w.behind, nil
+	if w.also != nil {
+		ev, w.also = *w.also, nil
 		c.running = c.running && ev.Kind != machine.EventReturned
 		return ev, false, nil
 	}

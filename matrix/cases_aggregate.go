@@ -86,14 +86,14 @@ func severalPosts(l *lab) {
 
 func severalRedirect(l *lab) {
 	s := l.subject()
-	behind := l.behindSubject()
+	after := l.afterSubject()
 	name, _ := l.accumulator(0, 0)
 	var ran string
 	l.register(s, runtime.Probe{PreHandler: trail(&ran, "a"), PostHandler: func(*runtime.Context) { ran += "A" }})
 	b := l.register(s, runtime.Probe{Redirects: true, PreHandler: func(c *runtime.Context) bool {
 		ran += "b"
 		c.Regs.Set(name, 500)
-		c.Regs.SetIP(behind.addr)
+		c.Regs.SetIP(after.addr)
 		return true
 	}})
 	c := l.register(s, runtime.Probe{PreHandler: trail(&ran, "c")})

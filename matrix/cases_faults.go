@@ -27,7 +27,7 @@ var faultCases = []lifeCase{
 	{name: "fault fixed by the exception table", run: faultFixed, except: not(Emulated, noTransfer)},
 	{name: "fault surfaces, registers intact", run: faultSurfaces, except: memoryTransfer},
 	{name: "fault of a copy of several instructions", run: faultPCRelative, except: not(Emulated, noTransfer)},
-	{name: "fault after the probed instruction", run: faultBehind, except: not(Emulated, noTransfer)},
+	{name: "fault after the probed instruction", run: faultAfter, except: not(Emulated, noTransfer)},
 	{name: "fault at another instruction", run: faultElsewhere},
 	{name: "fault in a handler's access", run: faultInHandler},
 	{name: "fault in a handler's access, handled", run: faultInHandlerHandled},
@@ -229,9 +229,9 @@ func faultPCRelative(l *lab) {
 	}
 }
 
-// faultBehind: the next instruction faults, which may have been moved with the
+// faultAfter: the next instruction faults, which may have been moved with the
 // probed one. It is not the probe's.
-func faultBehind(l *lab) {
+func faultAfter(l *lab) {
 	asked := 0
 	p := l.register(l.at("late", "subject"), runtime.Probe{
 		FaultHandler: func(*runtime.Context, *runtime.Fault) bool { asked++; return false },

@@ -60,7 +60,7 @@ func readRegisters(l *lab) {
 		l.states(l.hit("inner", plain))
 	}
 	for _, addr := range from {
-		equal(l, "the return address", addr, l.at("outer", "behind").addr)
+		equal(l, "the return address", addr, l.at("outer", "after").addr)
 	}
 	equal(l, "the number of return addresses", len(from), 3)
 }
@@ -118,14 +118,14 @@ func (l *lab) redirected(function string) string {
 
 func redirect(l *lab) {
 	s := l.subject()
-	behind := l.behindSubject()
+	after := l.afterSubject()
 	name, _ := l.accumulator(0, 0)
 	ran := 0
 	p := l.register(s, runtime.Probe{
 		Redirects: true,
 		PreHandler: func(c *runtime.Context) bool {
 			c.Regs.Set(name, 500)
-			c.Regs.SetIP(behind.addr)
+			c.Regs.SetIP(after.addr)
 			return true
 		},
 		PostHandler: func(*runtime.Context) { ran++ },
@@ -144,10 +144,10 @@ func redirect(l *lab) {
 // where the handler says so, and none at all once the probe is optimized.
 func redirectInSilence(l *lab) {
 	s := l.subject()
-	behind := l.behindSubject()
+	after := l.afterSubject()
 	says := false
 	l.register(s, runtime.Probe{PreHandler: func(c *runtime.Context) bool {
-		c.Regs.SetIP(behind.addr)
+		c.Regs.SetIP(after.addr)
 		return says
 	}})
 	l.ready(s.function, 1, 2)
@@ -180,7 +180,7 @@ func postHandler(l *lab) {
 			order += "post "
 			acc, _ := c.Regs.Get(name)
 			equal(l, name+" after", acc, 1+2+5)
-			equal(l, "the instruction pointer after", c.Regs.IP(), l.behindSubject().addr)
+			equal(l, "the instruction pointer after", c.Regs.IP(), l.afterSubject().addr)
 			c.Regs.Set(name, 70)
 		},
 	})

@@ -119,7 +119,7 @@ func probeCall(l *lab) {
 	l.ready("outer", 1)
 	l.returns(15, "outer", 7)
 	l.states(l.hit("outer", transfer), l.hit("inner", plain))
-	equal(l, "the return address", from, l.at("outer", "behind").addr)
+	equal(l, "the return address", from, l.at("outer", "after").addr)
 }
 
 func probeCallPointer(l *lab) {

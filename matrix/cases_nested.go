@@ -259,7 +259,7 @@ func foreignNotified(l *lab) {
 	s := l.subject()
 	l.register(s, runtime.Probe{})
 	l.ready(s.function, 1, 2)
-	trap, behind := l.at("trap", "trap"), l.at("trap", "behind")
+	trap, after := l.at("trap", "trap"), l.at("trap", "after")
 	var asked string
 	notify := func(name string, handles bool) {
 		l.r.Notify(func(cpu int, regs machine.CPU, ev machine.Event) bool {
@@ -267,7 +267,7 @@ func foreignNotified(l *lab) {
 			equal(l, "the breakpoint", ev.Addr, trap.addr)
 			equal(l, "the CPU", cpu, 0)
 			if handles {
-				regs.SetReg(l.isa.Registers().PC, behind.addr)
+				regs.SetReg(l.isa.Registers().PC, after.addr)
 			}
 			return handles
 		})
@@ -277,7 +277,7 @@ func foreignNotified(l *lab) {
 	notify("c", true)
 	l.returns(3, "trap")
 	l.states()
-	l.register(behind, runtime.Probe{})
+	l.register(after, runtime.Probe{})
 	l.returns(3, "trap")
 	l.states(l.hit("trap", first))
 	equal(l, "the notifiers", asked, "abab")

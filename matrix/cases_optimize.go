@@ -77,9 +77,9 @@ func jumpMeanwhile(l *lab) {
 		l.fail("no hit came through a jump after others")
 		return
 	}
-	before, behind := l.log[:jumps], l.log[jumps:]
-	l.log = behind
-	l.states(strings.Repeat(l.hit("loop", plain)+" ", len(behind)/2))
+	before, after := l.log[:jumps], l.log[jumps:]
+	l.log = after
+	l.states(strings.Repeat(l.hit("loop", plain)+" ", len(after)/2))
 	ways := [...]string{l.hit("loop", first), l.hit("loop", boosted), "loop:active loop:active/detour loop:idle"}
 	for i := 0; len(before) > 0; {
 		way := strings.Fields(ways[i])
@@ -132,12 +132,12 @@ func jumpDisabled(l *lab) {
 }
 
 func jumpNeighbour(l *lab) {
-	s, behind := l.subject(), l.behindSubject()
+	s, after := l.subject(), l.afterSubject()
 	p := l.register(s, runtime.Probe{})
 	l.ready(s.function, 1, 2)
 	equal(l, "Optimized", p.Optimized(), true)
-	b := l.register(behind, runtime.Probe{})
-	equal(l, "the neighbour's breakpoint", l.breaks(behind), true)
+	b := l.register(after, runtime.Probe{})
+	equal(l, "the neighbour's breakpoint", l.breaks(after), true)
 	l.returns(subjectResult(1, 2), s.function, 1, 2)
 	l.states(l.one(boosted), l.one(first))
 	l.settle()

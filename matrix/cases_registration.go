@@ -155,7 +155,7 @@ func blacklistLeaf(l *lab, opt *runtime.Options) {
 
 func refusedBlacklisted(l *lab) {
 	l.refusal("a blacklisted function", runtime.Probe{Symbol: "leaf"}, "runtime/blacklist", classify.EINVAL)
-	l.refusal("its second instruction", runtime.Probe{Addr: l.at("leaf", "behind").addr}, "runtime/blacklist", classify.EINVAL)
+	l.refusal("its second instruction", runtime.Probe{Addr: l.at("leaf", "after").addr}, "runtime/blacklist", classify.EINVAL)
 	s := l.subject()
 	l.register(s, runtime.Probe{})
 	l.returns(subjectResult(1, 2), s.function, 1, 2)

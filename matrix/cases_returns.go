@@ -116,13 +116,13 @@ func returnHandlers(l *lab) {
 
 func returnAddress(l *lab) {
 	name, adds, _ := l.called()
-	behind := l.at("indirect", "behind").addr
+	after := l.at("indirect", "after").addr
 	nested, seen := false, 0
 	check := func(c *runtime.ReturnContext) {
 		if nested {
 			seen++
-			equal(l, "To", c.To, behind)
-			equal(l, "Regs.ReturnAddress", c.Regs.ReturnAddress(), behind)
+			equal(l, "To", c.To, after)
+			equal(l, "Regs.ReturnAddress", c.Regs.ReturnAddress(), after)
 		}
 	}
 	p := l.returnProbe(name, runtime.ReturnProbe{
@@ -318,7 +318,7 @@ func returnCPUs(l *lab) {
 }
 
 func returnRefused(l *lab) {
-	s := l.behindSubject()
+	s := l.afterSubject()
 	err := l.try(runtime.ReturnProbe{Addr: s.addr})
 	l.refused("a return probe inside a function", err, "runtime/not-entry", classify.EINVAL)
 	l.computes()

@@ -174,8 +174,8 @@ func (l *lab) subject() spot {
 	return l.at("straight", "subject")
 }
 
-// behindSubject returns the instruction that is executed next.
-func (l *lab) behindSubject() spot { return l.at(l.subject().function, "behind") }
+// afterSubject returns the instruction that is executed next.
+func (l *lab) afterSubject() spot { return l.at(l.subject().function, "after") }
 
 func subjectResult(a, b uint64) uint64 { return (a + b + 5 + a) ^ 3 }
 

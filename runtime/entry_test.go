@@ -96,7 +96,7 @@ func TestEntryProbes(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []arrival
-		var second, behind int
+		var second, after int
 		for _, site := range sites {
 			first := attach(t, p, runtime.Probe{Addr: site, PreHandler: func(c *runtime.Context) bool {
 				a := arrival{site: c.Regs.IP(), sp: c.Regs.SP(), to: c.Regs.ReturnAddress()}
@@ -109,7 +109,7 @@ func TestEntryProbes(t *testing.T) {
 			attach(t, p, runtime.Probe{
 				Addr:        site,
 				PreHandler:  func(*runtime.Context) bool { second++; return false },
-				PostHandler: func(*runtime.Context) { behind++ },
+				PostHandler: func(*runtime.Context) { after++ },
 			})
 
 			if !first.Called() || first.Optimized() {
@@ -117,8 +117,8 @@ func TestEntryProbes(t *testing.T) {
 			}
 		}
 		p.callAll(t, 1)
-		if !slices.Equal(got, want) || second != len(want) || behind != len(want) {
-			t.Errorf("%d arrivals (%d, %d), want %d", len(got), second, behind, len(want))
+		if !slices.Equal(got, want) || second != len(want) || after != len(want) {
+			t.Errorf("%d arrivals (%d, %d), want %d", len(got), second, after, len(want))
 			for i := range min(len(got), len(want)) {
 				if got[i] != want[i] {
 					t.Fatalf("%d: %+x, want %+x", i, got[i], want[i])

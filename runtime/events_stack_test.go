@@ -90,7 +90,7 @@ func TestStackGoesInsideDetourBuffers(t *testing.T) {
 
 // eachStackWay calls f with a program in every way. After each call check holds what the
 // host has seen against what it sees without probes: a return may find no stack.
-func eachStackWay(t *testing.T, amid bool, f func(t *testing.T, h *eventHost, check func())) {
+func eachStackWay(t *testing.T, inside bool, f func(t *testing.T, h *eventHost, check func())) {
 	for _, isa := range arch.Names() {
 		for i := range stackWays {
 			way := &stackWays[i]
@@ -125,7 +125,7 @@ func eachStackWay(t *testing.T, amid bool, f func(t *testing.T, h *eventHost, ch
 				f(t, h, func() {
 					calls++
 					same(t, "the result", h.Result(0), way.result)
-					if amid && way.shown {
+					if inside && way.shown {
 						return
 					}
 					if len(h.record) > 1 || len(h.record) == 1 && h.text[h.faultAddr].Flow != decode.FlowReturn {

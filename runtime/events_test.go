@@ -311,7 +311,7 @@ func (h *eventHost) answer(err error) error {
 	}
 	ev := stop.Event
 	see("%v %d of %x at %#x", ev.Kind, ev.Number, ev.Inst.Bytes(), ev.Addr)
-	behind := func(by uint64) error {
+	goOn := func(by uint64) error {
 		inst, ok := h.text[ev.Addr]
 		if !ok {
 			return err
@@ -333,9 +333,9 @@ func (h *eventHost) answer(err error) error {
 		}
 		c.SetReg(k.Args[1], 7)
 	case machine.EventUndefined, machine.EventRefused:
-		return behind(5)
+		return goOn(5)
 	case machine.EventBreakpoint:
-		return behind(9)
+		return goOn(9)
 	case machine.EventHalt:
 	default:
 		return err
@@ -502,7 +502,7 @@ func (h *eventHost) probed(t *testing.T, way *eventWay, at func(addr, event uint
 	event := h.event(t)
 	probes := map[uint64]*held{}
 	calls := map[uint64]int{}
-	behind := map[uint64]int{}
+	after := map[uint64]int{}
 	for addr, inst := range h.text {
 		if !at(addr, event, &inst) {
 			continue
@@ -516,7 +516,7 @@ func (h *eventHost) probed(t *testing.T, way *eventWay, at func(addr, event uint
 			p.PreHandler = func(*runtime.Context) bool { calls[addr]++; return false }
 		}
 		if p.PostHandler != nil {
-			p.PostHandler = func(*runtime.Context) { behind[addr]++ }
+			p.PostHandler = func(*runtime.Context) { after[addr]++ }
 		}
 		err := p.attach(h)
 		var refused *runtime.RegisterError
@@ -549,8 +549,8 @@ func (h *eventHost) probed(t *testing.T, way *eventWay, at func(addr, event uint
 		if !p.Counter && calls[addr] != eventRounds {
 			t.Errorf("%#x: the handler was called %d times in %d calls", addr, calls[addr], eventRounds)
 		}
-		if p.PostHandler != nil && behind[addr] != eventRounds {
-			t.Errorf("%#x: the handler after was called %d times in %d calls", addr, behind[addr], eventRounds)
+		if p.PostHandler != nil && after[addr] != eventRounds {
+			t.Errorf("%#x: the handler after was called %d times in %d calls", addr, after[addr], eventRounds)
 		}
 	}
 }

@@ -13,14 +13,14 @@ import (
 	"xol/runtime"
 )
 
-// eachAmid calls f with a CPU after each instruction of a call of tail, from that of
+// eachMoment calls f with a CPU after each instruction of a call of tail, from that of
 // an optimized probe at its entry on.
-func eachAmid(t *testing.T, probe func() *held, f func(t *testing.T, p *program, early *held)) {
+func eachMoment(t *testing.T, probe func() *held, f func(t *testing.T, p *program, early *held)) {
 	for _, isa := range arch.Names() {
 		t.Run(isa, func(t *testing.T) {
 			p := openReturns(t, isa, guest.Options{Exact: true}, runtime.Options{Pass: 1 << 40})
 			entry, tail := p.entryOf(t, "tail"), p.function(t, "tail")
-			for steps, amid := 1, true; amid; steps++ {
+			for steps, running := 1, true; running; steps++ {
 				early := probe()
 				early.Addr = entry
 				if err := errors.Join(early.attach(p), p.Settle(), p.Start(0, tail, 5)); err != nil {
@@ -35,7 +35,7 @@ func eachAmid(t *testing.T, probe func() *held, f func(t *testing.T, p *program,
 						t.Fatal(err)
 					}
 				}
-				amid = p.m.CPU(0).Running()
+				running = p.m.CPU(0).Running()
 				f(t, p, early)
 				same(t, "the result", p.Result(0), 15)
 			}
@@ -46,16 +46,16 @@ func eachAmid(t *testing.T, probe func() *held, f func(t *testing.T, p *program,
 // TestLateProbes registers what a jump has no room for while a CPU is in the detour
 // buffer: it is not hit.
 func TestLateProbes(t *testing.T) {
-	eachAmid(t, func() *held { return hold(runtime.Probe{}) }, func(t *testing.T, p *program, early *held) {
+	eachMoment(t, func() *held { return hold(runtime.Probe{}) }, func(t *testing.T, p *program, early *held) {
 		redirecting := hold(runtime.Probe{Addr: early.Addr, Redirects: true})
-		behind := hold(runtime.Probe{Addr: early.Addr, PostHandler: func(*runtime.Context) {}})
+		after := hold(runtime.Probe{Addr: early.Addr, PostHandler: func(*runtime.Context) {}})
 		mirror := again[runtime.Jprobe]{spec: runtime.Jprobe{Symbol: "tail", Mirror: p.function(t, "bottom")}}
-		if err := errors.Join(redirecting.attach(p), behind.attach(p), mirror.attach(p), p.Run(t.Context(), 1000)); err != nil {
+		if err := errors.Join(redirecting.attach(p), after.attach(p), mirror.attach(p), p.Run(t.Context(), 1000)); err != nil {
 			t.Fatal(err)
 		}
 		same(t, "hits", early.Hits(), 1)
-		same(t, "late hits", redirecting.Hits()+behind.Hits()+mirror.Hits(), 0)
-		if err := errors.Join(early.Close(), redirecting.Close(), behind.Close(), mirror.Close()); err != nil {
+		same(t, "late hits", redirecting.Hits()+after.Hits()+mirror.Hits(), 0)
+		if err := errors.Join(early.Close(), redirecting.Close(), after.Close(), mirror.Close()); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -64,7 +64,7 @@ func TestLateProbes(t *testing.T) {
 // TestLateCounts unregisters a counter while a CPU is about to count: it does not in
 // the place of another one.
 func TestLateCounts(t *testing.T) {
-	eachAmid(t, func() *held { return hold(runtime.Probe{Counter: true}) }, func(t *testing.T, p *program, early *held) {
+	eachMoment(t, func() *held { return hold(runtime.Probe{Counter: true}) }, func(t *testing.T, p *program, early *held) {
 		other := hold(runtime.Probe{Symbol: "bottom", Counter: true})
 		if err := errors.Join(early.Close(), p.Settle(), other.attach(p), p.Run(t.Context(), 1000)); err != nil {
 			t.Fatal(err)
@@ -79,7 +79,7 @@ func TestLateCounts(t *testing.T) {
 // TestLateSwitch has the global switch turned off while a CPU is in the detour buffer: no
 // handler runs any more.
 func TestLateSwitch(t *testing.T) {
-	eachAmid(t, func() *held { return hold(runtime.Probe{}) }, func(t *testing.T, p *program, early *held) {
+	eachMoment(t, func() *held { return hold(runtime.Probe{}) }, func(t *testing.T, p *program, early *held) {
 		hits := early.Hits()
 		if err := errors.Join(p.SetArmed(false), p.Run(t.Context(), 1000)); err != nil {
 			t.Fatal(err)

@@ -19,17 +19,17 @@ import (
 // test asks for each of them.
 const unhurried = 1 << 40
 
-// TestNoJumpAmidHit asks for a jump while a hit of its probe is going on, and another one
+// TestNoJumpInHit asks for a jump while a hit of its probe is going on, and another one
 // inside it: the jump is not written until the hit is over, as the CPU may come to the
 // middle of what it replaces. Only amd64 has to wait: elsewhere a jump replaces one
 // instruction.
-func TestNoJumpAmidHit(t *testing.T) {
+func TestNoJumpInHit(t *testing.T) {
 	var p *program
 	outer, inner := hold(runtime.Probe{}), hold(runtime.Probe{PostHandler: func(*runtime.Context) {}})
-	var amid []bool // whether there is a jump
+	var during []bool // whether there is a jump
 	settle := func() {
 		p.settled(t)
-		amid = append(amid, outer.Optimized())
+		during = append(during, outer.Optimized())
 	}
 	p = openReturns(t, "amd64", guest.Options{}, runtime.Options{NoOptimize: true, Pass: unhurried, Observe: func(now runtime.Transition) {
 		if now.Addr == inner.Address() && now.Status == runtime.Reenter {
@@ -50,8 +50,8 @@ func TestNoJumpAmidHit(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.calls(t, 12, "bottom", 5)
-	if len(amid) < 3 || slices.Contains(amid, true) {
-		t.Errorf("a jump before, in and after the inner hit: %v", amid)
+	if len(during) < 3 || slices.Contains(during, true) {
+		t.Errorf("a jump before, in and after the inner hit: %v", during)
 	}
 	p.settled(t)
 	same(t, "a jump afterwards", outer.Optimized(), true)

@@ -77,7 +77,7 @@ func (p *program) checkWords() error {
 	return nil
 }
 
-func TestHandlerCallsAmidRun(t *testing.T) {
+func TestHandlerCallsInRun(t *testing.T) {
 	const textAddr = bufferAddr + 4096
 	eachQuick(t, func(t *testing.T, p *program, sort machine.Function) {
 		length, err := p.p.Function("length")
@@ -106,7 +106,7 @@ func TestHandlerCallsAmidRun(t *testing.T) {
 	})
 }
 
-func TestHandlerSetsRegistersAmidRun(t *testing.T) {
+func TestHandlerSetsRegistersInRun(t *testing.T) {
 	eachQuick(t, func(t *testing.T, p *program, sort machine.Function) {
 		swap := false
 		p.start(t, sort, runtime.Probe{PreHandler: func(c *runtime.Context) bool {
@@ -126,7 +126,7 @@ func TestHandlerSetsRegistersAmidRun(t *testing.T) {
 	})
 }
 
-func TestHandlerRegistersProbeAmidRun(t *testing.T) {
+func TestHandlerRegistersProbeInRun(t *testing.T) {
 	eachQuick(t, func(t *testing.T, p *program, sort machine.Function) {
 		other, self := hold(runtime.Probe{}), hold(runtime.Probe{})
 		hits := 0
@@ -165,7 +165,7 @@ func TestHandlerRegistersProbeAmidRun(t *testing.T) {
 	})
 }
 
-func TestHandlerPanicsAmidRun(t *testing.T) {
+func TestHandlerPanicsInRun(t *testing.T) {
 	eachQuick(t, func(t *testing.T, p *program, sort machine.Function) {
 		armed := false
 		p.start(t, sort, runtime.Probe{PreHandler: func(c *runtime.Context) bool {

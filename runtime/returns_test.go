@@ -324,10 +324,10 @@ func TestReturnProbeAtAnyTime(t *testing.T) {
 	attach := func(p *program, rp *probe) error { return rp.attach(p) }
 	detach := func(_ *program, rp *probe) error { return rp.Close() }
 	changes := []struct {
-		name          string
-		before, amid  func(p *program, rp *probe) error
-		after         func(p *program, rp *probe) error
-		handlesActive bool
+		name           string
+		before, during func(p *program, rp *probe) error
+		after          func(p *program, rp *probe) error
+		handlesActive  bool
 	}{
 		{"close", attach, detach, nil, false},
 		{"attach", nil, attach, detach, false},
@@ -376,7 +376,7 @@ func TestReturnProbeAtAnyTime(t *testing.T) {
 							}
 						}
 						running = p.m.CPU(0).Running()
-						do(change.amid)
+						do(change.during)
 						if err := p.Run(t.Context(), 1<<16); err != nil {
 							t.Fatalf("after %d instructions: %v", boundary, err)
 						}
@@ -449,7 +449,7 @@ func TestReturnTasks(t *testing.T) {
 				c.Save(fresh)
 				rp := p.returnProbe(t, runtime.ReturnProbe{Symbol: "descend", MaxActive: 4, DataSize: 8})
 				f := p.function(t, "descend")
-				amid := func(cpu int, task uint64) {
+				inCall := func(cpu int, task uint64) {
 					t.Helper()
 					p.SetTask(cpu, task)
 					if err := p.Start(cpu, f, 3); err != nil {
@@ -458,13 +458,13 @@ func TestReturnTasks(t *testing.T) {
 					p.stepTo(t, cpu, task, 4)
 				}
 				for task := uint64(100); task < 103; task++ {
-					amid(0, task)
+					inCall(0, task)
 					p.TaskExit(task)
 					same(t, "calls of a task that has ended", p.Depth(task), 0)
 					c.Restore(fresh)
 					c.SetRunning(false)
 				}
-				amid(0, 200)
+				inCall(0, 200)
 				// Another task takes its CPU, and runs at the same addresses.
 				saved := file.NewState()
 				c.Save(saved)

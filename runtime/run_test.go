@@ -101,7 +101,7 @@ func TestNestedCallsKeepRegisters(t *testing.T) {
 // TestHandlerPanics has handlers panic before an instruction and after it: what
 // runs later is not inside their hit.
 func TestHandlerPanics(t *testing.T) {
-	for _, behind := range []bool{false, true} {
+	for _, after := range []bool{false, true} {
 		eachReturns(t, func(t *testing.T, p *program) {
 			panics := false
 			handler := func() {
@@ -112,7 +112,7 @@ func TestHandlerPanics(t *testing.T) {
 			}
 			rp := p.returnProbe(t, runtime.ReturnProbe{Symbol: "descend"})
 			probeSpec := runtime.Probe{Symbol: "bottom", PreHandler: func(*runtime.Context) bool { handler(); return false }}
-			if behind {
+			if after {
 				probeSpec.PreHandler, probeSpec.PostHandler = nil, func(*runtime.Context) { handler() }
 			}
 			probe := attach(t, p, probeSpec)

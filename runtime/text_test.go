@@ -268,7 +268,7 @@ func TestTextChangesMeanwhile(t *testing.T) {
 		}
 		for _, offset := range p.starts("sum") {
 			seen, optimized := map[uint64]bool{}, false
-			for steps, amid := 0, true; amid; steps++ {
+			for steps, running := 0, true; running; steps++ {
 				for i, n := range [4]uint64{1, 2, 4, 8} {
 					if err := p.Memory().Write(p.at["sum"]+w.numbers[i], w.bytes(p.isa, n)); err != nil {
 						t.Fatal(err)
@@ -289,7 +289,7 @@ func TestTextChangesMeanwhile(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				amid = p.m.CPU(0).Running()
+				running = p.m.CPU(0).Running()
 				optimized = probe.Optimized()
 				for i, n := range [4]uint64{1, 2, 4, 8} {
 					if err := p.Memory().Write(p.at["sum"]+w.numbers[i], w.bytes(p.isa, n+16)); err != nil {

@@ -19,7 +19,7 @@ function straight
 	lea	(%rdi,%rsi), %rax
 	mark	straight, subject
 	add	$5, %rax
-	mark	straight, behind
+	mark	straight, after
 	add	%rdi, %rax
 	xor	$3, %rax
 	ret
@@ -32,7 +32,7 @@ function jumping
 	jmp	1f
 	ud2
 1:
-	mark	jumping, behind
+	mark	jumping, after
 	add	%rdi, %rax
 	xor	$3, %rax
 	ret
@@ -68,7 +68,7 @@ end branchy
 function outer
 	mark	outer, call
 	call	inner
-	mark	outer, behind
+	mark	outer, after
 	add	$1, %rax
 	ret
 end outer
@@ -140,7 +140,7 @@ function trap
 	mov	$1, %eax
 	mark	trap, trap
 	int3
-	mark	trap, behind
+	mark	trap, after
 	add	$2, %eax
 	ret
 end trap
@@ -182,7 +182,7 @@ function indirect
 	mov	%rsi, %rdi
 	mark	indirect, call
 	call	*%rax
-	mark	indirect, behind
+	mark	indirect, after
 	add	$1, %rax
 	ret
 end indirect
@@ -191,7 +191,7 @@ end indirect
 function leaf
 	mark	leaf, subject
 	lea	100(%rdi), %rax
-	mark	leaf, behind
+	mark	leaf, after
 	nop
 	ret
 end leaf
@@ -200,7 +200,7 @@ end leaf
 function second
 	mark	second, subject
 	lea	200(%rdi), %rax
-	mark	second, behind
+	mark	second, after
 	nop
 	nop
 	ret

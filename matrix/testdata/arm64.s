@@ -20,7 +20,7 @@ function straight
 	add	x2, x0, x1
 	mark	straight, subject
 	add	x2, x2, #5
-	mark	straight, behind
+	mark	straight, after
 	add	x2, x2, x0
 	eor	x0, x2, #3
 	ret
@@ -34,7 +34,7 @@ function jumping
 	b	1f
 	udf	#0
 1:
-	mark	jumping, behind
+	mark	jumping, after
 	add	x2, x2, x0
 	eor	x0, x2, #3
 	ret
@@ -72,7 +72,7 @@ function outer
 	stp	x29, x30, [sp, #-16]!
 	mark	outer, call
 	bl	inner
-	mark	outer, behind
+	mark	outer, after
 	add	x0, x0, #1
 	ldp	x29, x30, [sp], #16
 	ret
@@ -145,7 +145,7 @@ function trap
 	mov	x0, #1
 	mark	trap, trap
 	brk	#0x123
-	mark	trap, behind
+	mark	trap, after
 	add	x0, x0, #2
 	ret
 end trap
@@ -181,7 +181,7 @@ function indirect
 	mov	x0, x1
 	mark	indirect, call
 	blr	x2
-	mark	indirect, behind
+	mark	indirect, after
 	add	x0, x0, #1
 	ldp	x29, x30, [sp], #16
 	ret
@@ -191,7 +191,7 @@ end indirect
 function leaf
 	mark	leaf, subject
 	add	x0, x0, #100
-	mark	leaf, behind
+	mark	leaf, after
 	nop
 	ret
 end leaf
@@ -200,7 +200,7 @@ end leaf
 function second
 	mark	second, subject
 	add	x0, x0, #200
-	mark	second, behind
+	mark	second, after
 	nop
 	ret
 end second

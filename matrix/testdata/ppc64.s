@@ -21,7 +21,7 @@ function straight
 	add	5, 3, 4
 	mark	straight, subject
 	addi	5, 5, 5
-	mark	straight, behind
+	mark	straight, after
 	add	5, 5, 3
 	xori	3, 5, 3
 	blr
@@ -35,7 +35,7 @@ function jumping
 	b	1f
 	.long	0
 1:
-	mark	jumping, behind
+	mark	jumping, after
 	add	5, 5, 3
 	xori	3, 5, 3
 	blr
@@ -76,7 +76,7 @@ function outer
 	stdu	1, -32(1)
 	mark	outer, call
 	bl	inner
-	mark	outer, behind
+	mark	outer, after
 	addi	3, 3, 1
 	addi	1, 1, 32
 	ld	0, 16(1)
@@ -159,7 +159,7 @@ function trap
 	li	3, 1
 	mark	trap, trap
 	trap
-	mark	trap, behind
+	mark	trap, after
 	addi	3, 3, 2
 	blr
 end trap
@@ -198,7 +198,7 @@ function indirect
 	mr	3, 4
 	mark	indirect, call
 	bctrl
-	mark	indirect, behind
+	mark	indirect, after
 	addi	3, 3, 1
 	addi	1, 1, 32
 	ld	0, 16(1)
@@ -210,7 +210,7 @@ end indirect
 function leaf
 	mark	leaf, subject
 	addi	3, 3, 100
-	mark	leaf, behind
+	mark	leaf, after
 	nop
 	blr
 end leaf
@@ -219,7 +219,7 @@ end leaf
 function second
 	mark	second, subject
 	addi	3, 3, 200
-	mark	second, behind
+	mark	second, after
 	nop
 	blr
 end second
