@@ -230,6 +230,22 @@ func (a *Analysis) Judge(f image.Function) *Result {
 	return r
 }
 
+// JudgeTo makes r the result of a function, in the memory that r has, judged as Each
+// does: without padding of pages at its end.
+func (a *Analysis) JudgeTo(ctx context.Context, r *Result, f image.Function) {
+	if !a.read(r, f) {
+		return
+	}
+	var whole *survey
+	if a.wantsSurvey() {
+		if whole, r.Err = a.surveyed(ctx); r.Err != nil {
+			return
+		}
+	}
+	r.cutPadding()
+	a.judge(r, whole)
+}
+
 // JudgeText judges a function as Judge does, whose text is code and not the file's:
 // somebody has changed it in memory. Who lands where in it is not known then, so that
 // a jump may replace a single instruction only.
