@@ -89,7 +89,7 @@ json is then an array of these.
 Exit status: 0 nothing is otherwise; 1 something is; 2 it could not be found out.`,
 		Example: `  xol diff libcrypto.so.3 /usr/lib/x86_64-linux-gnu/libcrypto.so.3
   xol diff --profile uprobe-linux-6.12 --profile uprobe-linux-7.3 /bin/bash
-  xol diff --answers --insns -o jsonl vmlinux vmlinuz`,
+  xol diff --answers -o jsonl vmlinux vmlinuz`,
 		Args: takes("A B", 1, 2),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if opt.cpus < 0 {
