@@ -42,7 +42,7 @@ func Encode(m *Mover, dst []byte, p *Plan, to uint64) (int, error) {
 	}
 	off := 0
 	for i := range p.Steps {
-		p.Steps[i].Offset = uint16(off)
+		p.Steps[i].Offset = uint32(off)
 		off += int(p.Steps[i].Min)
 	}
 	l := &p.layout
@@ -75,10 +75,16 @@ func lay(m *Mover, l *Layout) (settled bool, err error) {
 	for i := range l.Plan.Steps {
 		s := &l.Plan.Steps[i]
 		if int(s.Offset) != len(code) {
-			s.Offset = uint16(len(code))
+			s.Offset = uint32(len(code))
 			settled = false
 		}
-		if code, err = m.Emit(code, s, l); err != nil {
+		if before := l.Plan.Options.Before; before != nil {
+			if code, err = before.Insert(code, i, l.At(code)); err != nil {
+				return false, err
+			}
+		}
+		s.Body = uint32(len(code))
+		if code, err = emit(m, code, s, l); err != nil {
 			return false, err
 		}
 	}
@@ -91,4 +97,12 @@ func lay(m *Mover, l *Layout) (settled bool, err error) {
 	}
 	l.Plan.code = code
 	return settled, err
+}
+
+// emit appends the moved form of s.
+func emit(m *Mover, code []byte, s *Step, l *Layout) ([]byte, error) {
+	if s.Left {
+		return m.Leave(code, s, l)
+	}
+	return m.Emit(code, s, l)
 }

@@ -11,6 +11,7 @@ import (
 type Mover struct {
 	Align      int    // of code, in bytes: a power of 2
 	Breakpoint []byte // the instruction that ends a slot with BackBreakpoint
+	LeaveLen   int    // of what Leave appends, in bytes
 	Forms
 }
 
@@ -27,6 +28,8 @@ type Forms interface {
 	Jump(p *Plan) (near, far int, err error)
 	// Emit appends to code the form of s, which stands at l.At(code).
 	Emit(code []byte, s *Step, l *Layout) ([]byte, error)
+	// Leave appends the near jump to the original of s; see Step.Left.
+	Leave(code []byte, s *Step, l *Layout) ([]byte, error)
 	// Back appends the jump to the original address next.
 	Back(code []byte, next uint64, l *Layout) ([]byte, error)
 }
@@ -44,12 +47,27 @@ func Make(m *Mover, p *Plan, insts []decode.Inst, opt Options) error {
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if rule := m.Choose(s, p); rule != nil {
-			return Refuse(rule, s.Inst.Addr)
+			if opt.Form != Function {
+				return Refuse(rule, s.Inst.Addr)
+			}
+			s.leave(m)
 		}
 		p.Min += int(s.Min)
 		p.Max += int(s.Max)
+		if opt.Before != nil {
+			least, most := opt.Before.InsertSize(i)
+			p.Min += least
+			p.Max += most
+		}
 	}
 	return p.addBack(m)
+}
+
+// leave makes s a jump to its instruction.
+func (s *Step) leave(m *Mover) {
+	s.keep()
+	s.Left = true
+	s.Action, s.Min, s.Max = Expanded, uint8(m.LeaveLen), uint8(m.LeaveLen)
 }
 
 // start empties the plan and fills it with steps for insts, all Kept, after
@@ -68,7 +86,7 @@ func (p *Plan) start(insts []decode.Inst, opt Options) error {
 		if inst.Len == 0 || inst.Has(decode.Invalid) {
 			return decode.ErrInvalid
 		}
-		if i > 0 && insts[i-1].Next() != inst.Addr {
+		if i > 0 && insts[i-1].Next() != inst.Addr && (opt.Form != Function || inst.Addr < insts[i-1].Next()) {
 			return ErrNotContiguous
 		}
 		p.Steps = p.Steps[:i+1]
@@ -80,7 +98,7 @@ func (p *Plan) start(insts []decode.Inst, opt Options) error {
 
 // keep makes s Kept.
 func (s *Step) keep() {
-	s.Action, s.Note, s.Min, s.Max, s.Offset = Kept, nil, s.Inst.Len, s.Inst.Len, 0
+	s.Action, s.Note, s.Min, s.Max, s.Offset, s.Body, s.Left = Kept, nil, s.Inst.Len, s.Inst.Len, 0, 0, false
 	s.Clobbers, s.Form, s.Scratch = 0, 0, Scratch{Reg: NoRegister}
 }
 

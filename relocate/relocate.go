@@ -5,6 +5,9 @@
 package relocate
 
 import (
+	"cmp"
+	"sort"
+
 	"xol/classify"
 	"xol/decode"
 )
@@ -19,6 +22,11 @@ const (
 	// instructions, then a jump back. Branches from one of them to another
 	// stay inside.
 	Region
+	// Function is instructions of a function in the order of addresses, with
+	// gaps where execution does not go on. Branches to the start of one of them
+	// stay inside, and all others go to their original target. What cannot be
+	// moved is left where it is: the moved code jumps there.
+	Function
 )
 
 // Back is how moved code returns to the instruction after the original.
@@ -77,6 +85,18 @@ type Options struct {
 	// leave it, for the original address: the probe there is then hit once
 	// for every round of a loop.
 	Reenter bool
+	// Before, where it is not nil, writes code that runs before instructions.
+	Before Inserter
+}
+
+// Inserter writes code of the caller's own that runs before moved instructions. Who
+// branches to such an instruction runs it as well.
+type Inserter interface {
+	// InsertSize returns bounds of the bytes before step i at any address.
+	InsertSize(i int) (least, most int)
+	// Insert appends the code before step i, which stands at an address. It
+	// answers ErrRange.
+	Insert(code []byte, i int, at uint64) ([]byte, error)
 }
 
 // RefuseFar returns rule, which forbids the far form of an instruction, where
@@ -128,7 +148,13 @@ type Step struct {
 	Note   *Note // nil where the bytes are kept
 	Min    uint8 // bounds of its bytes at any address
 	Max    uint8
-	Offset uint16 // bytes from the start of the code; set by Encode
+	// Left says that the instruction cannot be moved: its moved form is a jump
+	// to the original.
+	Left bool
+	// Offset is where the step starts, and Body where the moved instruction does,
+	// after what is inserted before it; bytes from the start of the code, set by
+	// Encode.
+	Offset, Body uint32
 	// Clobbers is the set of registers that the moved form may change though
 	// the instruction does not, by their index in the ISA's register file.
 	Clobbers uint64
@@ -199,7 +225,7 @@ type Plan struct {
 // From returns the address of the first instruction.
 func (p *Plan) From() uint64 { return p.Steps[0].Inst.Addr }
 
-// Next returns the address after the last instruction.
+// Next returns the address after the last instruction, where the way back leads.
 func (p *Plan) Next() uint64 { return p.Steps[len(p.Steps)-1].Inst.Next() }
 
 // Torn returns the first step that is a part of a load-exclusive …
@@ -243,27 +269,31 @@ func (p *Plan) BranchInto() (addr uint64, found bool) {
 // Inside reports whether a branch to an original address stays in a region
 // that moves. A single instruction's branch to itself leaves its slot.
 func (p *Plan) Inside(addr uint64) bool {
-	if p.Options.Form != Region || p.Options.Reenter && addr == p.From() {
+	switch p.Options.Form {
+	case Slot:
 		return false
+	case Function:
+		_, start := p.step(addr)
+		return start
 	}
-	return addr-p.From() < p.Next()-p.From()
+	return addr-p.From() < p.Next()-p.From() && !(p.Options.Reenter && addr == p.From())
 }
 
 // step returns the step of the instruction that starts at addr.
 func (p *Plan) step(addr uint64) (*Step, bool) {
-	for i := range p.Steps {
-		if p.Steps[i].Inst.Addr == addr {
-			return &p.Steps[i], true
-		}
+	i, found := sort.Find(len(p.Steps), func(i int) int { return cmp.Compare(addr, p.Steps[i].Inst.Addr) })
+	if !found {
+		return nil, false
 	}
-	return nil, false
+	return &p.Steps[i], true
 }
 
 // Relocator moves instructions of one ISA.
 type Relocator interface {
 	// Plan fills p for instructions that follow one another. It answers a
 	// *RefusedError, ErrEmpty, ErrNotContiguous or decode.ErrInvalid; with
-	// Options.Form Slot, more than one instruction is ErrNotContiguous.
+	// Options.Form Slot, more than one instruction is ErrNotContiguous, and with
+	// Function gaps are not.
 	Plan(p *Plan, insts []decode.Inst, opt Options) error
 	// Encode writes the code of p for the address to into dst and returns its
 	// length in bytes. It answers ErrTooSmall, ErrRange or ErrMisaligned, and

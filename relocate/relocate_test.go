@@ -21,7 +21,9 @@ var (
 )
 
 // mover moves by forms in code that is aligned to 2 bytes.
-func mover(forms Forms) *Mover { return &Mover{Align: 2, Breakpoint: []byte("BRK"), Forms: forms} }
+func mover(forms Forms) *Mover {
+	return &Mover{Align: 2, Breakpoint: []byte("BRK"), LeaveLen: 2, Forms: forms}
+}
 
 func (jumpy) Check(p *Plan) error {
 	if p.Steps[0].Inst.Raw[1] == 'x' {
@@ -57,6 +59,10 @@ func (e jumpy) Emit(code []byte, s *Step, l *Layout) ([]byte, error) {
 		return append(code, 'j', byte(distance)), nil
 	}
 	return append(code, 'J', 0, 0, byte(distance)), nil
+}
+
+func (jumpy) Leave(code []byte, s *Step, l *Layout) ([]byte, error) {
+	return append(code, 'l', byte(s.Inst.Addr-l.At(code))), nil
 }
 
 func (jumpy) Back(code []byte, next uint64, l *Layout) ([]byte, error) {
@@ -354,5 +360,62 @@ func TestActionNames(t *testing.T) {
 		if action.String() != want {
 			t.Errorf("%d: %q", action, action.String())
 		}
+	}
+}
+
+// marker inserts a letter for each step that it names.
+type marker map[int]string
+
+func (m marker) InsertSize(i int) (least, most int) { return len(m[i]), len(m[i]) }
+
+func (m marker) Insert(code []byte, i int, at uint64) ([]byte, error) {
+	if m[i] == "far" {
+		return nil, ErrRange
+	}
+	return append(code, m[i]...), nil
+}
+
+func TestFunction(t *testing.T) {
+	trap := insts(0)[0]
+	trap.Flow = decode.FlowTrap
+	at := func(i decode.Inst, addr uint64) decode.Inst { i.Addr = addr; return i }
+	plainInst, toFirst, toGap := insts(0)[0], insts(from)[0], insts(from + 4)[0]
+	plainInst.Flow, plainInst.Props = decode.FlowNone, 0
+	list := []decode.Inst{at(plainInst, from), at(trap, from+2), at(toFirst, from+8), at(toGap, from+10)}
+	opt := Options{Form: Function, Back: BackNone, Before: marker{0: "one", 2: "two"}}
+	var p Plan
+	if err := Make(mover(jumpy{reach: 100}), &p, list, opt); err != nil {
+		t.Fatal(err)
+	}
+	dst := make([]byte, 64)
+	n, err := Encode(mover(jumpy{reach: 100}), dst, &p, from+50)
+	if err != nil || n < p.Min || n > p.Max {
+		t.Fatal(n, err, p.Min, p.Max)
+	}
+	// The branch to the first instruction runs what is inserted before it; the one into
+	// the gap goes to the original.
+	code := append([]byte("one"), plainInst.Bytes()...)
+	code = append(code, 'l', byte(2+256-(50+5)))
+	code = append(code, "two"...)
+	code = append(code, 'j', byte(256-10))
+	code = append(code, 'j', byte(4+256-(50+12)))
+	if !bytes.Equal(dst[:n], code) {
+		t.Errorf("got  %q\nwant %q", dst[:n], code)
+	}
+	for i, want := range [][2]uint32{{0, 3}, {5, 5}, {7, 10}, {12, 12}} {
+		if s := &p.Steps[i]; s.Offset != want[0] || s.Body != want[1] || s.Left != (i == 1) {
+			t.Errorf("step %d: offset %d, body %d, left %v", i, s.Offset, s.Body, s.Left)
+		}
+	}
+	opt.Before = marker{1: "far"}
+	if err := Make(mover(jumpy{}), &p, list, opt); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Encode(mover(jumpy{}), dst, &p, from); !errors.Is(err, ErrRange) {
+		t.Errorf("what is inserted does not reach: %v", err)
+	}
+	list[2], list[1] = list[1], list[2]
+	if err := Make(mover(jumpy{}), &p, list, opt); !errors.Is(err, ErrNotContiguous) {
+		t.Errorf("not in the order of addresses: %v", err)
 	}
 }

@@ -176,7 +176,7 @@ func movedSteps(p *detour.Plan) []movedStep {
 	steps := make([]movedStep, 0, len(p.Relocation.Steps)+1)
 	for i := range p.Relocation.Steps {
 		s := &p.Relocation.Steps[i]
-		steps = append(steps, movedStep{s.Offset, uint16(s.Inst.Addr - p.From())})
+		steps = append(steps, movedStep{uint16(s.Offset), uint16(s.Inst.Addr - p.From())})
 	}
 	return append(steps, movedStep{uint16(p.Parts.Back - p.Parts.Moved), uint16(p.Next() - p.From())})
 }

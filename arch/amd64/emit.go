@@ -20,9 +20,18 @@ func (movedForms) Emit(code []byte, s *relocate.Step, l *relocate.Layout) ([]byt
 	return nil, l.OutOfReach(code, s, s.Inst.Target)
 }
 
+// Leave appends a jump to the instruction; see relocate.Forms.
+func (movedForms) Leave(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
+	disp := s.Inst.Addr - (l.At(code) + jumpNear)
+	if !fitsSigned(disp) {
+		return nil, l.OutOfReach(code, s, s.Inst.Addr)
+	}
+	return binary.LittleEndian.AppendUint32(append(code, 0xe9), uint32(disp)), nil
+}
+
 // Back appends the way back; see relocate.Forms.
 func (movedForms) Back(code []byte, next uint64, l *relocate.Layout) ([]byte, error) {
-	if moved, reaches := appendJump(code, next, l); reaches {
+	if moved, reaches := appendJumpTo(code, next, l.NearForms(), l); reaches {
 		return moved, nil
 	}
 	return nil, l.OutOfReach(code, &l.Plan.Steps[0], next)
@@ -63,20 +72,25 @@ func emitOperand(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, boo
 // end is size bytes after code, and whether it fits.
 func nearDisplacement(code []byte, size int, target uint64, l *relocate.Layout) (uint32, bool) {
 	disp := int64(l.Moved(target) - (l.At(code) + uint64(size)))
-	fits := disp == int64(int32(disp)) && (l.Plan.Options.Reach != relocate.Far || l.Plan.Inside(target))
+	fits := disp == int64(int32(disp)) && (l.NearForms() || l.Plan.Inside(target))
 	return uint32(disp), fits
 }
 
-// appendJump appends a jump to an original address.
+// appendJump appends a jump to where the instruction at an original address is.
 func appendJump(code []byte, target uint64, l *relocate.Layout) ([]byte, bool) {
-	if disp, ok := nearDisplacement(code, jumpNear, target, l); ok {
-		return binary.LittleEndian.AppendUint32(append(code, 0xe9), disp), true
+	return appendJumpTo(code, l.Moved(target), l.NearForms() || l.Plan.Inside(target), l)
+}
+
+// appendJumpTo appends a jump to an address, the near form where that may be used.
+func appendJumpTo(code []byte, to uint64, near bool, l *relocate.Layout) ([]byte, bool) {
+	if disp := to - (l.At(code) + jumpNear); near && fitsSigned(disp) {
+		return binary.LittleEndian.AppendUint32(append(code, 0xe9), uint32(disp)), true
 	}
 	if l.Plan.Options.Reach == relocate.Near {
 		return nil, false
 	}
 	code = append(code, 0xff, 0x25, 0, 0, 0, 0) // jmp *0(%rip)
-	return binary.LittleEndian.AppendUint64(code, target), true
+	return binary.LittleEndian.AppendUint64(code, to), true
 }
 
 // appendBranch appends a direct branch other than a call.

@@ -130,7 +130,7 @@ func (ISA) Plan(p *relocate.Plan, insts []decode.Inst, opt relocate.Options) err
 }
 
 // mover moves instructions; the slot's breakpoint is int3.
-var mover = relocate.Mover{Align: 1, Breakpoint: []byte{0xcc}, Forms: movedForms{}}
+var mover = relocate.Mover{Align: 1, Breakpoint: []byte{0xcc}, LeaveLen: jumpNear, Forms: movedForms{}}
 
 // movedForms are the moved forms; see relocate.Forms.
 type movedForms struct{}
@@ -247,7 +247,7 @@ func chooseBranch(s *relocate.Step, p *relocate.Plan) {
 
 // callNote warns of a call that returns to what a detour takes the place of.
 func callNote(inst *decode.Inst, p *relocate.Plan) *relocate.Note {
-	if p.Inside(inst.Next()) {
+	if p.Options.Form == relocate.Region && p.Inside(inst.Next()) {
 		return &noteCallInside
 	}
 	return &noteCall

@@ -65,6 +65,15 @@ func (e emitter) Back(code []byte, next uint64, l *relocate.Layout) ([]byte, err
 	return e.jump(code, last, next, uint32(backRegister(l.Plan)), l)
 }
 
+// Leave appends a jump to the instruction; see relocate.Forms.
+func (e emitter) Leave(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
+	disp := int64(s.Inst.Addr - l.At(code))
+	if !reaches(disp, 26) {
+		return nil, l.OutOfReach(code, s, s.Inst.Addr)
+	}
+	return put(code, insnB|uint32(disp>>2)&0x3ffffff), nil
+}
+
 func put(code []byte, w uint32) []byte { return binary.LittleEndian.AppendUint32(code, w) }
 
 // reaches reports whether a displacement in words fits a field of that many

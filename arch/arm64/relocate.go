@@ -138,7 +138,7 @@ func (ISA) Plan(p *relocate.Plan, insts []decode.Inst, opt relocate.Options) err
 }
 
 // mover moves instructions; the slot's breakpoint is that of a kprobe's step.
-var mover = relocate.Mover{Align: wordSize, Breakpoint: put(nil, insnBRK|brkKprobeStep<<5), Forms: movedForms{}}
+var mover = relocate.Mover{Align: wordSize, Breakpoint: put(nil, insnBRK|brkKprobeStep<<5), LeaveLen: wordSize, Forms: movedForms{}}
 
 // movedForms are the moved forms; see relocate.Forms.
 type movedForms struct{ emitter }

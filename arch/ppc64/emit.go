@@ -61,6 +61,15 @@ func (e emitter) Emit(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte
 	return append(code, s.Inst.Bytes()...), nil
 }
 
+// Leave appends a jump to the instruction; see relocate.Forms.
+func (e emitter) Leave(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
+	disp := int64(s.Inst.Addr - l.At(code))
+	if !reaches(disp, 26) {
+		return nil, l.OutOfReach(code, s, s.Inst.Addr)
+	}
+	return e.put(code, insnB|uint32(disp)&0x3fffffc), nil
+}
+
 // Back appends the way back; see relocate.Forms.
 func (e emitter) Back(code []byte, next uint64, l *relocate.Layout) ([]byte, error) {
 	opt := &l.Plan.Options

@@ -149,7 +149,7 @@ func (a ISA) Plan(p *relocate.Plan, insts []decode.Inst, opt relocate.Options) e
 var bigEndianMover, littleEndianMover = newMover(emitter{}), newMover(emitter{littleEndian: true})
 
 func newMover(e emitter) *relocate.Mover {
-	return &relocate.Mover{Align: wordSize, Breakpoint: e.put(nil, insnTrap), Forms: movedForms{e}}
+	return &relocate.Mover{Align: wordSize, Breakpoint: e.put(nil, insnTrap), LeaveLen: wordSize, Forms: movedForms{e}}
 }
 
 func (a ISA) mover() *relocate.Mover {

@@ -11,7 +11,7 @@ import (
 var noteBranch = relocate.Note{ID: "toy/branch", Text: "the branch has a new distance"}
 
 // mover moves instructions; there is no breakpoint that could end a slot.
-var mover = relocate.Mover{Align: wordSize, Forms: forms4{}}
+var mover = relocate.Mover{Align: wordSize, LeaveLen: wordSize, Forms: forms4{}}
 
 // Plan fills p; see relocate.Relocator. Branches are re-based, and have to
 // reach.
@@ -48,6 +48,10 @@ func (forms4) Emit(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, e
 		return nil, l.OutOfReach(code, s, target)
 	}
 	return binary.LittleEndian.AppendUint32(code, word), nil
+}
+
+func (f forms4) Leave(code []byte, s *relocate.Step, l *relocate.Layout) ([]byte, error) {
+	return f.Back(code, s.Inst.Addr, l)
 }
 
 func (forms4) Back(code []byte, next uint64, l *relocate.Layout) ([]byte, error) {
