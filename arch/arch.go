@@ -105,6 +105,7 @@ type Prober interface {
 	patch.Patcher
 	detour.EntryBuilder
 	detour.Unwinder
+	detour.Inserter
 	usdt.Syntax
 	// FetchRegister returns the index in Registers of the register that probe
 	// events call name, detour.NoRegister for one that is not modelled; ok says

@@ -44,3 +44,8 @@ func TestLibraryOnTheCPU(t *testing.T) {
 	skipWithoutCPU(t)
 	testLibrary(t, "amd64", openCPU)
 }
+
+func TestInsertedCountersOnTheCPU(t *testing.T) {
+	skipWithoutCPU(t)
+	testInsertedCounters(t, "amd64", openCPU)
+}

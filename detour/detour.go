@@ -30,8 +30,8 @@ type Options struct {
 	// Probe is the callback's first argument.
 	Probe uint64
 	// Count, where it is not 0, is the address of an 8-byte word that the buffer
-	// adds 1 to, atomically, in place of the call. What that takes is saved, and
-	// there is no frame.
+	// adds 1 to, atomically, in place of the call: by an Insertion. There is no
+	// frame.
 	Count uint64
 	// TOC is the value of r2 in the callback, on ppc64; 0 leaves r2 alone.
 	TOC uint64

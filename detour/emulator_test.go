@@ -81,3 +81,9 @@ func TestBrokenBuffersAreCaught(t *testing.T) {
 		}
 	}
 }
+
+func TestInsertedCountersInUnicorn(t *testing.T) {
+	for _, name := range arch.Names() {
+		testInsertedCounters(t, name, openUnicorn)
+	}
+}

@@ -31,6 +31,7 @@ func (j Jump) Check(at, target uint64) error {
 // saved and restored depends on the plan alone, not on addresses.
 type Template interface {
 	relocate.Relocator
+	Inserter
 	// Jump describes the jump there and back.
 	Jump() Jump
 	// Stack returns Plan.Stack.
@@ -43,9 +44,6 @@ type Template interface {
 	Call(code []byte, p *Plan, at uint64) []byte
 	// Restore appends what restores the registers.
 	Restore(code []byte, p *Plan) []byte
-	// Count appends what adds 1 to the word at Options.Count and changes nothing
-	// else, by way of less stack than Stack says.
-	Count(code []byte, p *Plan) []byte
 	// AppendJump appends the jump from one address to another.
 	AppendJump(code []byte, at, target uint64) ([]byte, error)
 }
@@ -64,7 +62,11 @@ func Start(t Template, p *Plan, insts []decode.Inst, opt Options) error {
 	p.Options, p.Parts = opt, Parts{}
 	var least, most int
 	if opt.Count != 0 {
-		p.code = t.Count(p.code[:0], p)
+		p.code = p.code[:0]
+		var err error
+		if least, most, err = t.InsertSize(opt.insertion()); err != nil {
+			return err
+		}
 	} else {
 		p.code = t.Restore(t.Save(p.code[:0], p), p)
 		least, most = t.CallSize(&p.Options)
@@ -87,11 +89,16 @@ func (p *Plan) setReach(jump Jump) {
 	p.ReachBack, p.ReachForward = p.ReachBack&-align, p.ReachForward&-align
 }
 
+// insertion returns the code that counts in place of a call.
+func (o *Options) insertion() *Insertion {
+	return &Insertion{Counter: o.Count, NoRedZone: o.Move.NoRedZone, Kernel: o.Kernel}
+}
+
 // handle writes what comes before the moved instructions.
-func handle(t Template, p *Plan, at uint64) (code []byte, parts Parts) {
+func handle(t Template, p *Plan, at uint64) (code []byte, parts Parts, err error) {
 	if p.Options.Count != 0 {
-		code = t.Count(p.code[:0], p)
-		return code, Parts{Restore: len(code), Moved: len(code)}
+		code, err = t.AppendInsertion(p.code[:0], at, p.Options.insertion())
+		return code, Parts{Restore: len(code), Moved: len(code)}, err
 	}
 	code = t.Save(p.code[:0], p)
 	parts.Call = len(code)
@@ -99,7 +106,7 @@ func handle(t Template, p *Plan, at uint64) (code []byte, parts Parts) {
 	parts.Restore = len(code)
 	code = t.Restore(code, p)
 	parts.Moved = len(code)
-	return code, parts
+	return code, parts, nil
 }
 
 // Encode writes a buffer; see Builder.EncodeDetour.
@@ -110,7 +117,10 @@ func Encode(t Template, dst []byte, p *Plan, at uint64) (int, error) {
 	if err := t.Jump().Check(p.From(), at); err != nil {
 		return 0, err
 	}
-	code, parts := handle(t, p, at)
+	code, parts, err := handle(t, p, at)
+	if err != nil {
+		return 0, err
+	}
 	code = slices.Grow(code, p.Relocation.Max)
 	n, err := t.Encode(code[len(code):cap(code)], &p.Relocation, at+uint64(len(code)))
 	if err != nil {

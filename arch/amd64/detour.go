@@ -109,13 +109,3 @@ func appendOnStack(code []byte, opcode, reg byte) []byte {
 	}
 	return append(code, opcode|reg&7)
 }
-
-// Count appends the increment, between what saves the flags and rax.
-func (template) Count(code []byte, p *detour.Plan) []byte {
-	zone := redZoneOf(&p.Options.Move)
-	code = append(appendAdjustStack(code, -zone), 0x9c, 0x50) // pushf; push %rax
-	code = appendMovabs(code, RAX, p.Options.Count)
-	code = append(code, 0xf0, 0x48, 0xff, 0x00) // lock incq (%rax)
-	code = append(code, 0x58, 0x9d)             // pop %rax; popf
-	return appendAdjustStack(code, zone)
-}

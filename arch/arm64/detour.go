@@ -124,21 +124,3 @@ func number(code []byte, reg uint32, v uint64) []byte {
 	far := relocate.Layout{Plan: &relocate.Plan{Options: relocate.Options{Reach: relocate.Far}}}
 	return emitter{}.constant(code, reg, v, &far)
 }
-
-// Count appends the increment, which changes no flags.
-func (template) Count(code []byte, p *detour.Plan) []byte {
-	code = put(code, 0xa9be07e0) // stp x0, x1, [sp, #-32]!
-	code = put(code, 0xf9000be2) // str x2, [sp, #16]
-	code = number(code, 0, p.Options.Count)
-	for _, word := range [...]uint32{
-		0xc85f7c01, // ldxr x1, [x0]
-		0x91000421, // add x1, x1, #1
-		0xc8027c01, // stxr w2, x1, [x0]
-		0x35ffffa2, // cbnz w2, .-12
-		0xf9400be2, // ldr x2, [sp, #16]
-		0xa8c207e0, // ldp x0, x1, [sp], #32
-	} {
-		code = put(code, word)
-	}
-	return code
-}

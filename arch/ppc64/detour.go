@@ -158,35 +158,3 @@ func (t template) Restore(code []byte, p *detour.Plan) []byte {
 	}
 	return e.inFrame(code, insnADDI, stackPointer, uint32(t.Stack(&p.Options)))
 }
-
-// Count appends the increment, which changes the condition field that stdcx.
-// sets and two registers.
-func (t template) Count(code []byte, p *detour.Plan) []byte {
-	const (
-		address = firstArg
-		value   = secondArg
-
-		insnMFOCRF = insnMFCR | 1<<20 | 0x80<<12 // field 0
-		insnMTOCRF = 31<<26 | 144<<1 | 1<<20 | 0x80<<12
-
-		savedAddress, savedValue, savedField = frameSaved, frameSecond, frameSecond + wordSize*2
-	)
-	e, size := t.emitter(), frameOf(&p.Options.Move)
-	code = e.inFrame(code, insnSTDU, stackPointer, -size&0xffff)
-	code = e.inFrame(code, insnSTD, address, savedAddress)
-	code = e.inFrame(code, insnSTD, value, savedValue)
-	code = e.inFrame(e.put(code, insnMFOCRF|value<<21), insnSTD, value, savedField)
-	code = e.constant(code, address, p.Options.Count)
-	for _, word := range [...]uint32{
-		0x7c8018a8, // ldarx r4, 0, r3
-		0x38840001, // addi r4, r4, 1
-		0x7c8019ad, // stdcx. r4, 0, r3
-		0x4082fff4, // bne .-12
-	} {
-		code = e.put(code, word)
-	}
-	code = e.put(e.inFrame(code, insnLD, value, savedField), insnMTOCRF|value<<21)
-	code = e.inFrame(code, insnLD, value, savedValue)
-	code = e.inFrame(code, insnLD, address, savedAddress)
-	return e.inFrame(code, insnADDI, stackPointer, size)
-}
