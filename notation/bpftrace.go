@@ -69,7 +69,7 @@ func parseAttachPoint(s string) (Probe, error) {
 		what = p.inKernel(words[1:])
 	}
 	if what == "" && p.Return && strings.ContainsRune(p.Place, '+') {
-		what = "a return probe has no offset: it is the function that returns"
+		what = returnWithOffset
 	}
 	if what != "" {
 		return Probe{}, &Error{s, what}

@@ -52,7 +52,8 @@ type Probe struct {
 	// File is the path of the program or library; empty where the probe names
 	// none.
 	File string
-	// Module is the kernel module that the place is in; empty for none.
+	// Module is the kernel module that the place is in, or a program or library by
+	// the name that people call it: "ext4", "libc". Empty for none.
 	Module string
 	// Place is where the probe is wanted, as image.Resolve takes it: "vfs_read+0x4",
 	// "0xffffffff81000000", "file:0x1040", "main.c:12". Empty for a Marker.
@@ -64,6 +65,11 @@ type Probe struct {
 	Glob bool
 	// Provider and Name are those of a Marker; Provider may be empty for any.
 	Provider, Name string
+	// Event is the name of what is recorded, with its group where it has one; Args
+	// are the arguments, as they were written: "size=%di". Only where the notation has
+	// such.
+	Event string
+	Args  []string
 }
 
 // Error says what is wrong with a probe's notation.
@@ -89,6 +95,8 @@ func Parse(s string) (Probe, error) {
 		return parseEvent(s)
 	case isAttachPoint(s):
 		return parseAttachPoint(s)
+	case isShort(s):
+		return parseShort(s)
 	case !isWritten(s) && strings.ContainsAny(s, "%@;= "):
 		return parseDefinition(s)
 	}
@@ -97,21 +105,63 @@ func Parse(s string) (Probe, error) {
 	return p, nil
 }
 
+// isShort reports whether s is a place with the first letter of an event before it:
+// "r:malloc" is its return.
+func isShort(s string) bool {
+	return len(s) >= 2 && (s[:2] == "r:" || s[:2] == "p:") && !strings.ContainsAny(s, " \t")
+}
+
+func parseShort(s string) (Probe, error) {
+	p, err := Parse(s[2:])
+	if err != nil {
+		return Probe{}, err
+	}
+	p.Text, p.Return = s, p.Return || s[0] == 'r'
+	if _, offset, _ := strings.Cut(p.Place, "+"); p.Return && offset != "" && isNumber(offset) {
+		return Probe{}, &Error{s, returnWithOffset}
+	}
+	return p, nil
+}
+
+const returnWithOffset = "a return probe has no offset: it is the function that returns"
+
 var (
 	bareAddress = regexp.MustCompile(`^[0-9a-f]{8,16}$`)
-	inModule    = regexp.MustCompile(`^([A-Za-z0-9_-]+):([A-Za-z_.$*?\[][^:]*)$`)
+	moduleName  = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+	lineNumber  = regexp.MustCompile(`^[0-9]+$`)
 )
 
-// setPlace takes a place as it stands in no notation of its own.
+// setPlace takes a place as it stands in no notation of its own: an address, or what
+// image.Resolve takes, perhaps with a file or a module before it.
 func (p *Probe) setPlace(s string) {
-	switch m := inModule.FindStringSubmatch(s); {
-	case bareAddress.MatchString(s):
+	if bareAddress.MatchString(s) {
 		s = "0x" + s // as kallsyms and stack traces have it
-	case m != nil && m[1] != "file":
-		p.Module, s = m[1], m[2]
 	}
-	p.Place = s
-	p.Glob = isGlob(s)
+	before, place, ok := splitFile(s)
+	switch {
+	case !ok:
+		place = s
+	case sourceFile.MatchString(before):
+		p.Source = before
+	case moduleName.MatchString(before):
+		p.Module = before
+	default:
+		p.File = before
+	}
+	p.Place = place
+	p.Glob = isGlob(place)
+}
+
+// splitFile splits "libc.so.6:malloc", "/bin/bash:main.c:42", "ext4:ext4_file_open",
+// "main.c:parse". What "main.c:42", "file:0x1040" and "ns::f" have before the colon is
+// a part of the place.
+func splitFile(s string) (file, place string, ok bool) {
+	file, place, ok = strings.Cut(s, ":")
+	if !ok || file == "" || file == "file" || place == "" || place[0] == ':' || lineNumber.MatchString(place) ||
+		strings.ContainsAny(file, "(<") {
+		return "", "", false
+	}
+	return file, place, true
 }
 
 // isWritten reports whether s is a name as C++ or Rust write it, with parameters or

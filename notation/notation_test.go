@@ -3,6 +3,7 @@ package notation
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,6 +31,24 @@ func TestParse(t *testing.T) {
 		{"ns::f(int, char*)", Probe{Place: "ns::f(int, char*)"}},
 		{"operator==(A const&)", Probe{Place: "operator==(A const&)"}},
 		{"std::vector<int>::push_back", Probe{Place: "std::vector<int>::push_back"}},
+		{"libc.so.6:malloc", Probe{File: "libc.so.6", Place: "malloc"}},
+		{"libc:mem*", Probe{Module: "libc", Place: "mem*", Glob: true}},
+		{"/lib/x.so.3:SSL_read+8", Probe{File: "/lib/x.so.3", Place: "SSL_read+8"}},
+		{"/lib/*/x.so:f", Probe{File: "/lib/*/x.so", Place: "f"}},
+		{"*:f", Probe{File: "*", Place: "f"}},
+		{"/bin/bash:main.c:42", Probe{File: "/bin/bash", Place: "main.c:42"}},
+		{"/bin/bash:file:0x1040", Probe{File: "/bin/bash", Place: "file:0x1040"}},
+		{"libc:0x98930", Probe{Module: "libc", Place: "0x98930"}},
+		{"/usr/src/main.c:42", Probe{Place: "/usr/src/main.c:42"}},
+		{"main.c:parse", Probe{Source: "main.c", Place: "parse"}},
+		{"libstdc++.so.6:std::terminate", Probe{File: "libstdc++.so.6", Place: "std::terminate"}},
+		{"x:ns::f(int, char*)", Probe{Module: "x", Place: "ns::f(int, char*)"}},
+		{"libc.so.6:malloc%return", Probe{Tool: Perf, Return: true, File: "libc.so.6", Place: "malloc"}},
+		{"libc.so.6:memcpy@GLIBC_2.2.5", Probe{File: "libc.so.6", Place: "memcpy@GLIBC_2.2.5"}},
+		{"r:malloc", Probe{Return: true, Place: "malloc"}},
+		{"r:libc:malloc", Probe{Return: true, Module: "libc", Place: "malloc"}},
+		{"r:/bin/bash:main", Probe{Return: true, File: "/bin/bash", Place: "main"}},
+		{"p:malloc+4", Probe{Place: "malloc+4"}},
 
 		{"kprobe:vfs_read", Probe{Kind: Kprobe, Tool: Bpftrace, Place: "vfs_read"}},
 		{"kprobe:vfs_read+4", Probe{Kind: Kprobe, Tool: Bpftrace, Place: "vfs_read+4"}},
@@ -68,8 +87,31 @@ func TestParse(t *testing.T) {
 		t.Run(tc.text, func(t *testing.T) {
 			got, err := Parse(tc.text)
 			tc.want.Text = tc.text
+			got.Event, got.Args = "", nil // see TestParseEvent
 			if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
 				t.Errorf("error %v; -want +got:\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestParseEvent(t *testing.T) {
+	for _, tc := range []struct {
+		text, event string
+		args        []string
+	}{
+		{"vfs_read", "", nil},
+		{"p:grp/name vfs_read+4 fd=%di", "grp/name", []string{"fd=%di"}},
+		{"r vfs_read $retval", "kprobes/r_vfs_read_0", []string{"arg1=$retval"}},
+		{"p:u/e /bin/bash:0x1040 %ip s=+0(%di):string", "u/e", []string{"arg1=%ip", "s=+0(%di):string"}},
+		{"malloc size=%di", "", []string{"size=%di"}},
+		{"grp:ev=malloc size=%di  %si", "grp/ev", []string{"size=%di", "%si"}},
+		{"ev=malloc%return $retval", "ev", []string{"$retval"}},
+	} {
+		t.Run(tc.text, func(t *testing.T) {
+			p, err := Parse(tc.text)
+			if err != nil || p.Event != tc.event || !slices.Equal(p.Args, tc.args) {
+				t.Errorf("event %q, arguments %q, error %v", p.Event, p.Args, err)
 			}
 		})
 	}
@@ -92,6 +134,8 @@ func TestParseRefuses(t *testing.T) {
 		{"vfs_read;file=*", "source lines"},
 		{"e=vfs_read:3", "lines of a function"},
 		{"vfs_read+4%return", "has no offset"},
+		{"r:vfs_read+4", "has no offset"},
+		{"r:", "it is empty"},
 		{"x= y", "it names no place"},
 	} {
 		t.Run(tc.text, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 // definition is what perf probe takes [tools/perf/Documentation/perf-probe.txt,
 // "PROBE SYNTAX"]: a name, a place, and arguments after a space.
-var definition = regexp.MustCompile(`^(?:[\w:]+=)?(\S+?)(?:\s.*)?$`)
+var definition = regexp.MustCompile(`^(?:([\w:]+)=)?(\S+?)(?:\s(.*))?$`)
 
 // parseDefinition reads a definition for perf probe.
 func parseDefinition(s string) (Probe, error) {
@@ -17,8 +17,11 @@ func parseDefinition(s string) (Probe, error) {
 	if m == nil {
 		return Probe{}, &Error{s, "it is neither a place nor a definition for perf"}
 	}
-	p := Probe{Text: s, Tool: Perf}
-	place := m[1]
+	p := Probe{Text: s, Tool: Perf, Event: strings.Replace(m[1], ":", "/", 1)}
+	if args := strings.Fields(m[3]); len(args) > 0 {
+		p.Args = args
+	}
+	place := m[2]
 	if place, p.Return = strings.CutSuffix(place, "%return"); strings.ContainsRune(place, '%') {
 		return Probe{}, &Error{s, "only %return may follow a function"}
 	}
@@ -39,7 +42,7 @@ func parseDefinition(s string) (Probe, error) {
 	}
 	p.setPlace(place)
 	if p.Return && strings.ContainsRune(p.Place, '+') {
-		return Probe{}, &Error{s, "a return probe has no offset: it is the function that returns"}
+		return Probe{}, &Error{s, returnWithOffset}
 	}
 	return p, nil
 }

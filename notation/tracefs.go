@@ -25,7 +25,10 @@ func parseEvent(s string) (Probe, error) {
 	if err != nil {
 		return Probe{}, err
 	}
-	p := Probe{Text: s, Kind: Kprobe, Tool: Tracefs, Return: e.Return}
+	p := Probe{Text: s, Kind: Kprobe, Tool: Tracefs, Return: e.Return, Event: e.Group + "/" + e.Name}
+	for _, a := range e.Args {
+		p.Args = append(p.Args, a.Name+"="+a.Text)
+	}
 	switch {
 	case opt.Kind == events.Uprobe:
 		p.Kind, p.File, p.Place = Uprobe, e.Path, placeIn("file:", e.Offset)
@@ -36,6 +39,7 @@ func parseEvent(s string) (Probe, error) {
 		if e.Offset != 0 {
 			p.Place = placeIn(p.Place+"+", e.Offset)
 		}
+		p.Glob = isGlob(p.Place)
 	}
 	return p, nil
 }
