@@ -2,6 +2,7 @@ package image
 
 import (
 	"iter"
+	"strconv"
 	"strings"
 
 	"github.com/ianlancetaylor/demangle"
@@ -62,12 +63,25 @@ func writings(name string) iter.Seq[string] {
 
 // isWritten reports whether name is a form of a mangled one.
 func isWritten(name, mangled string) bool {
+	if isMangled(mangled) && isIdentifier(name) && !strings.Contains(mangled, strconv.Itoa(len(name))+name) {
+		return false // identifiers have their length before them: it is not worth while to demangle all
+	}
 	for written := range writings(mangled) {
 		if written == name {
 			return true
 		}
 	}
 	return false
+}
+
+// isIdentifier reports whether a name is one of C: letters, digits and underscores.
+func isIdentifier(name string) bool {
+	for i := range len(name) {
+		if c := name[i]; c != '_' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
+			return false
+		}
+	}
+	return name != ""
 }
 
 // withoutClone takes off a name what compilers add to one of the forms that

@@ -35,6 +35,16 @@ type Place struct {
 // It returns a *PlaceError, a *SymbolNotFoundError or a *NotTextError where s
 // means none.
 func (im *Image) Resolve(s string) ([]Place, error) {
+	places, err := im.Find(s)
+	if e, ok := err.(*SymbolNotFoundError); ok {
+		e.Nearest = im.Nearest(e.Name)
+	}
+	return places, err
+}
+
+// Find does what Resolve does, but for the similar names of an error, which take a
+// look at all names: it is for one of many files that a place may be in.
+func (im *Image) Find(s string) ([]Place, error) {
 	addrs, inlined, err := im.resolve(s)
 	if err != nil {
 		return nil, err
@@ -98,7 +108,7 @@ func (im *Image) resolve(s string) (addrs []uint64, inlined bool, err error) {
 		return addrs, true, nil
 	}
 	name, _ := SplitOffset(s)
-	return nil, false, &SymbolNotFoundError{Name: name, Nearest: im.nearest(t, name)}
+	return nil, false, &SymbolNotFoundError{Name: name}
 }
 
 // offsetFrom returns what find finds for a name, or with an offset for one that
@@ -167,6 +177,9 @@ func (im *Image) named(t *symtab, name string) []uint64 {
 		}
 		return true
 	})
+	if len(addrs) == 0 {
+		addrs = im.versioned(name)
+	}
 	if len(addrs) > 0 {
 		return addrs
 	}
@@ -184,6 +197,27 @@ func (im *Image) named(t *symtab, name string) []uint64 {
 		return []uint64{s.addr}
 	}
 	return im.demangled(t, name)
+}
+
+// versioned returns the addresses of the symbols of the dynamic linker that
+// "memcpy@GLIBC_2.2.5" means: of a name in one version, which a file's own table of
+// symbols has with the name, and that of the dynamic linker has not.
+func (im *Image) versioned(name string) (addrs []uint64) {
+	base, version := splitAt(name)
+	version = strings.TrimLeft(version, "@")
+	if version == "" || im.headers == nil {
+		return nil
+	}
+	symbols, err := im.headers.DynamicSymbols()
+	if err != nil {
+		return nil
+	}
+	for i := range symbols {
+		if s := &symbols[i]; s.Name == base && s.Version == version && s.Section != elf.SHN_UNDEF {
+			addrs = append(addrs, s.Value)
+		}
+	}
+	return addrs
 }
 
 // demangled returns the addresses of the symbols and functions that are written
@@ -222,7 +256,16 @@ func (im *Image) ownExtent() Extent {
 // they were written, with or without the types of parameters. Where none does
 // it returns a *SymbolNotFoundError.
 func (im *Image) Match(e Extent, pattern string) ([]Function, error) {
-	found, missing, err := im.Select(e, []string{pattern})
+	found, err := im.FindMatch(e, pattern)
+	if e, ok := err.(*SymbolNotFoundError); ok {
+		e.Nearest = im.Nearest(pattern)
+	}
+	return found, err
+}
+
+// FindMatch does what Match does, but for the similar names of an error; see Find.
+func (im *Image) FindMatch(e Extent, pattern string) ([]Function, error) {
+	found, missing, err := im.find(e, []string{pattern})
 	if err == nil && len(missing) > 0 {
 		err = missing[0]
 	}
@@ -233,6 +276,15 @@ func (im *Image) Match(e Extent, pattern string) ([]Function, error) {
 // sorted by address; and an error for each pattern that matches none, the first
 // few of them with similar names.
 func (im *Image) Select(e Extent, patterns []string) (found []Function, missing []*SymbolNotFoundError, err error) {
+	found, missing, err = im.find(e, patterns)
+	for _, e := range missing[:min(len(missing), mostHints)] {
+		e.Nearest = im.Nearest(e.Name)
+	}
+	return found, missing, err
+}
+
+// find does what Select does, but for the similar names.
+func (im *Image) find(e Extent, patterns []string) (found []Function, missing []*SymbolNotFoundError, err error) {
 	fns, err := im.Functions(e)
 	if err != nil {
 		return nil, nil, err
@@ -258,14 +310,9 @@ func (im *Image) Select(e Extent, patterns []string) (found []Function, missing 
 		}
 	}
 	for i, pattern := range patterns {
-		if g.hit[i] {
-			continue
+		if !g.hit[i] {
+			missing = append(missing, &SymbolNotFoundError{Name: pattern, Pattern: true})
 		}
-		e := &SymbolNotFoundError{Name: pattern, Pattern: true}
-		if len(missing) < mostHints {
-			e.Nearest = im.nearest(t, strings.Trim(pattern, "*?"))
-		}
-		missing = append(missing, e)
 	}
 	return found, missing, nil
 }
@@ -283,6 +330,9 @@ type globs struct {
 // match reports whether a name matches any of the patterns.
 func (g *globs) match(name string) bool {
 	any := g.matchAs(name)
+	if any && len(g.patterns) == 1 {
+		return true
+	}
 	for written := range writings(name) {
 		any = g.matchAs(written) || any // not only the first: another pattern may match this
 	}
@@ -457,9 +507,14 @@ func (im *Image) symbolizeExternal(t *symtab, addr uint64) (name string, base ui
 // mostNearest is how many similar names an error suggests.
 const mostNearest = 3
 
-// nearest returns the names in text that are most like name, first those that
-// a compiler has made of it.
-func (im *Image) nearest(t *symtab, name string) []string {
+// Nearest returns the few names in text that are most like name, or like what a
+// pattern has besides its stars, first those that a compiler has made of it.
+func (im *Image) Nearest(name string) []string {
+	t, err := im.symbols()
+	if err != nil {
+		return nil
+	}
+	name = strings.Trim(name, "*?")
 	type match struct {
 		name string
 		cost int

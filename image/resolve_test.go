@@ -211,3 +211,33 @@ func TestOneLine(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+// TestResolveVersion: a file that has only the symbols of the dynamic linker, without
+// their versions in the names.
+func TestResolveVersion(t *testing.T) {
+	im, err := OpenFile(filepath.Join("..", "selection", "testdata", "libfix.so.1"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer im.Close()
+	for _, c := range []struct {
+		name string
+		want []uint64 // as nm -D has them
+	}{
+		{"copy", []uint64{0x36c, 0x370}},
+		{"copy@V1", []uint64{0x36c}},
+		{"copy@@V2", []uint64{0x370}},
+		{"copy@V2+2", []uint64{0x372}},
+		{"copy@V3", nil},
+		{"alpha@V2", nil},
+	} {
+		places, err := im.Resolve(c.name)
+		var got []uint64
+		for _, p := range places {
+			got = append(got, p.Addr)
+		}
+		if !slices.Equal(got, c.want) || (err == nil) != (len(c.want) > 0) {
+			t.Errorf("%s: %#x, %v, want %#x", c.name, got, err, c.want)
+		}
+	}
+}

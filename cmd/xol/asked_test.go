@@ -29,6 +29,7 @@ func TestExplainNotations(t *testing.T) {
 		{"a program", "uprobe:testdata/amd64.elf:main", 0, "amd64 program"},
 		{"its return", "uretprobe:testdata/amd64.elf:main", 0, "follows 64 nested calls"},
 		{"a return from the middle", "'r:a/b ./testdata/amd64.elf:0x7c'", 0, "linux/uretprobe-not-at-entry"},
+		{"a program, without a tool", "./testdata/amd64.elf:main+4", 0, "amd64 program"},
 		{"an offset in its file", "uprobe:testdata/amd64.elf:0x78", 0, "file:0x78"},
 		{"its marker", "usdt:testdata/markers-amd64.elf:*:*", 0, "amd64 program"},
 		{"no such marker", "usdt:testdata/markers-amd64.elf:none", 2, "no static marker none"},

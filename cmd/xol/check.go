@@ -14,6 +14,7 @@ import (
 	"xol/notation"
 	"xol/optcheck"
 	"xol/registration"
+	"xol/selection"
 )
 
 // checkOptions are the flags of check.
@@ -238,7 +239,7 @@ func (c *checker) pattern(l *notation.Line, f *checkedFile) (rows []checked) {
 
 // probe judges the places that a probe means.
 func (c *checker) probe(line int, f *checkedFile, p *notation.Probe) []checked {
-	found, err := places(f.Image, p)
+	found, err := selection.Places(f.Image, p)
 	var unknown *image.SymbolNotFoundError
 	if errors.As(err, &unknown) {
 		if rule := c.unknown(f, p); rule != nil {

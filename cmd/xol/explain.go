@@ -18,6 +18,7 @@ import (
 	"xol/optcheck"
 	"xol/place"
 	"xol/registration"
+	"xol/selection"
 )
 
 // explainOptions are the flags of explain.
@@ -207,7 +208,7 @@ type refusal struct {
 }
 
 func newExplanation(img *image.Image, opt *explainOptions, path string, probe *notation.Probe) (*explanation, error) {
-	meant, err := places(img, probe)
+	meant, err := selection.Places(img, probe)
 	if err != nil {
 		return nil, err
 	}
