@@ -66,12 +66,15 @@ type Histogram struct {
 }
 
 // Add counts a number.
-func (h *Histogram) Add(v uint64) { h.add(1 + bits.Len64(v)) }
+func (h *Histogram) Add(v uint64) { h.AddMany(v, 1) }
+
+// AddMany counts n numbers of v's magnitude.
+func (h *Histogram) AddMany(v, n uint64) { h.add(1+bits.Len64(v), n) }
 
 // AddSigned counts a number that may be negative.
 func (h *Histogram) AddSigned(v int64) {
 	if v < 0 {
-		h.add(0)
+		h.add(0, 1)
 		return
 	}
 	h.Add(uint64(v))
@@ -90,10 +93,53 @@ func (h *Histogram) AddValue(v *Value) bool {
 	return true
 }
 
-func (h *Histogram) add(bucket int) {
+func (h *Histogram) add(bucket int, n uint64) {
 	h.mu.Lock()
-	h.buckets[bucket]++
+	h.buckets[bucket] += n
 	h.mu.Unlock()
+}
+
+// Row is a row of a histogram.
+type Row struct {
+	Low, High uint64 // the least and the greatest number that counts there
+	N         uint64
+}
+
+// Rows returns the rows for numbers that are not negative, from the first that has
+// something to the last.
+func (h *Histogram) Rows() []Row {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var rows []Row
+	used := 0
+	for i, n := range h.buckets[1:] {
+		row := Row{N: n}
+		if i > 0 {
+			row.Low, row.High = 1<<(i-1), 1<<(i-1)|(1<<(i-1)-1)
+		}
+		if n > 0 || len(rows) > 0 {
+			rows = append(rows, row)
+		}
+		if n > 0 {
+			used = len(rows)
+		}
+	}
+	return rows[:used]
+}
+
+// Quantile returns the row that holds the number which a share q of all numbers, from
+// 0 to 1, are not greater than. It is the zero value where nothing was counted.
+func Quantile(rows []Row, q float64) Row {
+	var all, below uint64
+	for i := range rows {
+		all += rows[i].N
+	}
+	for i := range rows {
+		if below += rows[i].N; rows[i].N > 0 && float64(below) >= q*float64(all) {
+			return rows[i]
+		}
+	}
+	return Row{}
 }
 
 // barWidth is that of bpftrace's histograms, in characters.

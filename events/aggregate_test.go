@@ -50,6 +50,33 @@ func TestHistogramDrawing(t *testing.T) {
 	}
 }
 
+func TestQuantile(t *testing.T) {
+	var h events.Histogram
+	if rows := h.Rows(); len(rows) != 0 || events.Quantile(rows, 0.5) != (events.Row{}) {
+		t.Errorf("rows of nothing: %v", rows)
+	}
+	h.AddSigned(-4) // has no row
+	h.AddMany(0, 10)
+	h.AddMany(3, 80)
+	h.AddMany(9, 9)
+	h.Add(math.MaxUint64)
+	rows := h.Rows()
+	if first, last := rows[0], rows[len(rows)-1]; len(rows) != 65 || first != (events.Row{N: 10}) || last.Low != 1<<63 || last.High != math.MaxUint64 {
+		t.Errorf("%d rows, from %v to %v", len(rows), first, last)
+	}
+	for _, c := range []struct {
+		q    float64
+		want events.Row
+	}{
+		{0, events.Row{N: 10}}, {0.1, events.Row{N: 10}}, {0.11, events.Row{Low: 2, High: 3, N: 80}},
+		{0.5, events.Row{Low: 2, High: 3, N: 80}}, {0.99, events.Row{Low: 8, High: 15, N: 9}}, {1, events.Row{Low: 1 << 63, High: math.MaxUint64, N: 1}},
+	} {
+		if got := events.Quantile(rows, c.q); got != c.want {
+			t.Errorf("%v: %v, want %v", c.q, got, c.want)
+		}
+	}
+}
+
 func TestHistogramRows(t *testing.T) {
 	for _, c := range []struct {
 		value uint64
