@@ -18,6 +18,7 @@ type analyzeOptions struct {
 	patterns   []string // of functions
 	insns      bool
 	markers    bool
+	summary    bool
 	symbols    string
 	cpus       int
 	noOptimize bool
@@ -62,16 +63,31 @@ the file's text is judged, and each other one that the file has: depends says
 which answers are others then (probe, optimize), boot what became of the
 instruction (patched: the same everywhere; cpu: as the CPU needs it).
 
+With --summary a FILE may be a folder, and there is a row for each ELF file in it and
+below, found by content, those with hazards first, and where these are: which programs
+break under a probe. Kernels and modules may be packed. Links are not followed, a file
+with several names is judged once, and what cannot be read is named and left out. Without
+--profile programs are judged by the uprobes of the running kernel's version.
+  json   {"files":[…],"totals":{…}}
+  jsonl  a line for each file ("kind":"file"), then a line "kind":"totals"
+
 With --markers nothing is judged: there is a row for every static marker (USDT
 probe) of the files, with its arguments as the file has them.`,
 		Example: `  xol analyze /bin/bash
   xol analyze --markers /usr/bin/python3
   xol analyze --func 'vfs_*' --insns -o jsonl vmlinux
+  xol analyze --summary /usr/lib/x86_64-linux-gnu
   xol analyze --symbols System.map --func @names.txt vmlinuz`,
 		Args: takes("FILE…", 1, math.MaxInt),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if opt.cpus < 0 {
 				return usageError(cmd, fmt.Errorf("%d is no number of CPUs (--cpus)", opt.cpus))
+			}
+			if opt.summary {
+				if opt.insns || opt.markers || len(opt.patterns) > 0 || len(opt.armed) > 0 || opt.symbols != "" {
+					return usageError(cmd, errors.New("--summary goes with none of --insns, --markers, --func, --armed and --symbols"))
+				}
+				return a.summarize(&opt, files)
 			}
 			if opt.markers {
 				if opt.insns || len(opt.patterns) > 0 {
@@ -86,6 +102,7 @@ probe) of the files, with its arguments as the file has them.`,
 	flags := cmd.Flags()
 	flags.StringArrayVar(&opt.patterns, "func", nil, "only functions whose name matches `GLOB`; @FILE has one name or glob per line; repeatable")
 	flags.BoolVar(&opt.insns, "insns", false, "a row for every instruction")
+	flags.BoolVar(&opt.summary, "summary", false, "a row for every ELF file, also of those in folders")
 	flags.BoolVar(&opt.markers, "markers", false, "list the static markers (USDT probes) instead")
 	flags.StringVar(&opt.symbols, "symbols", "", "take the symbols from a System.map or kallsyms `FILE`")
 	flags.IntVar(&opt.cpus, "cpus", 0, "use `N` CPUs (default all)")

@@ -18,6 +18,7 @@ build() {
 }
 
 build amd64.elf x86_64-linux-gnu -g "-e main" amd64.s twin.s
+build hazards.elf x86_64-linux-gnu "" "-e main" hazards.s
 build kernel.elf x86_64-linux-gnu "" "-e start_kernel -Ttext=0xffffffff81000000" kernel.s
 build sites.elf x86_64-linux-gnu "" "-e start_kernel -Ttext=0xffffffff81000000" sites.s
 build entries.elf powerpc64le-linux-gnu "" "-e start_kernel -Ttext=0xc000000000000000" entries.s
