@@ -26,7 +26,7 @@ import (
 
 // ISA is what static analysis asks of an instruction set architecture: enough to
 // decode a file and to print and judge its instructions. A new ISA starts with
-// this. What else there may be is asked for by Relocation, Execution, Probing and
+// this. What else there may be is asked for by Relocation, Execution, Probing, Tracing and
 // Markers. Values are immutable and safe for concurrent use.
 type ISA interface {
 	// Name returns "amd64", "arm64", "ppc64" (big-endian) or "ppc64le".
@@ -138,6 +138,13 @@ type Prober interface {
 	FixEvent(inst *decode.Inst, r machine.Registers)
 }
 
+// Traceable is an ISA whose processes can be traced where Linux runs on it.
+type Traceable interface {
+	Executor
+	// Traced returns how Linux shows a thread to the process that traces it.
+	Traced() *machine.Traced
+}
+
 // Relocation returns isa as one whose instructions can be moved, or a
 // *MissingError.
 func Relocation(isa ISA) (Relocator, error) { return as[Relocator](isa, "move its instructions") }
@@ -148,6 +155,9 @@ func Execution(isa ISA) (Executor, error) { return as[Executor](isa, "run its co
 // Probing returns isa as one whose running code can be probed, or a
 // *MissingError.
 func Probing(isa ISA) (Prober, error) { return as[Prober](isa, "put probes into running code") }
+
+// Tracing returns isa as one whose processes can be traced, or a *MissingError.
+func Tracing(isa ISA) (Traceable, error) { return as[Traceable](isa, "trace its processes") }
 
 // Markers returns isa as one whose static markers can be read, or a
 // *MissingError.
