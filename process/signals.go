@@ -1,0 +1,232 @@
+//go:build linux && (amd64 || arm64 || ppc64 || ppc64le)
+
+package process
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"xol/machine"
+)
+
+// signalled handles a signal on its way to a thread.
+func (t *Tracer) signalled(th *Thread) error {
+	if th.signal.Number == unix.SIGTRAP && th.process.trap.ignored && !th.signal.Fault() {
+		// The program ignores it, and the kernel has forgotten.
+		return nil
+	}
+	th.deliver = th.signal.Number
+	if err := t.handler.Signal(th, &th.signal); err != nil {
+		return err
+	}
+	if th.signal.Drop {
+		th.deliver = 0
+	}
+	return nil
+}
+
+// trapped handles a breakpoint that has been executed.
+func (t *Tracer) trapped(th *Thread) error {
+	at := th.trapAt
+	if th.PC() != at { // the thread has been sent elsewhere meanwhile
+		th.trap = false
+		return th.process.trap.repair(th)
+	}
+	own := th.process.space.breaks[at]
+	if own != nil {
+		th.trap = false
+		if err := th.process.trap.repair(th); err != nil {
+			return err
+		}
+		if err := own.hit(th.process, th); err != nil || th.PC() != at {
+			return err
+		}
+		if !t.layout.IsBreakpoint(own.original) {
+			return th.stepOver(at, own)
+		}
+	}
+	handled, err := t.handler.Trap(th)
+	if err != nil {
+		return err
+	}
+	th.trap = false
+	if handled {
+		return th.process.trap.repair(th)
+	}
+	code := make([]byte, len(t.layout.Breakpoint))
+	if th.process.Read(code, at) == nil && !t.layout.IsBreakpoint(code) && t.layout.Past == uint64(len(code)) {
+		// It is there no more: the thread executes what is.
+		return th.process.trap.repair(th)
+	}
+	th.SetPC(at + t.layout.Past)
+	return t.signalled(th)
+}
+
+// stepOver executes the instruction that a breakpoint of this package hides.
+func (th *Thread) stepOver(at uint64, b *ownBreak) error {
+	p := th.process
+	if err := p.Stop(); err != nil {
+		return err
+	}
+	defer p.Resume()
+	if p.space.breaks[at] != b {
+		return nil
+	}
+	if err := p.write(at, b.original); err != nil {
+		return err
+	}
+	err := th.Step()
+	if err == ErrInterrupted {
+		err = nil // it comes here again
+	}
+	if p.ended || p.replaced || th.state == gone {
+		return nil
+	}
+	if again := p.write(at, b.instruction); err == nil {
+		err = again
+	}
+	return err
+}
+
+// trapAction mends what breakpoints do to how a program handles SIGTRAP. The kernel sends
+// it by force: where a thread blocks the signal it is unblocked, and there or where the
+// program ignores it, the program's action is forgotten [Linux, kernel/signal.c,
+// force_sig_info_to_task]. Nothing tells that this has happened, nor what was before.
+type trapAction struct {
+	caught  bool
+	ignored bool
+	known   action // what the program does with it, where it is caught
+	looked  time.Time
+	asked   time.Time
+}
+
+// How often is looked what the program does with SIGTRAP, at the most.
+const (
+	lookEvery = time.Millisecond
+	askEvery  = time.Second
+)
+
+// faults are blocked together with SIGTRAP, or all of them are not: by programs that block
+// everything.
+var faults = maskOf(unix.SIGILL, unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE)
+
+// repair gives the thread and its process back what a breakpoint has taken.
+func (a *trapAction) repair(th *Thread) error {
+	mask, err := getMask(th.tid)
+	if err != nil {
+		return nil // it has been killed
+	}
+	trap := maskOf(unix.SIGTRAP)
+	before := th.mask
+	if mask&faults == faults || th.maskKnown && before&trap != 0 && before&^trap == mask {
+		th.mask, th.maskKnown = mask|trap, true
+		setMask(th.tid, mask|trap)
+		if a.caught {
+			return a.restore(th)
+		}
+		return nil
+	}
+	th.mask, th.maskKnown = mask, true
+	return a.look(th)
+}
+
+// look finds out what the program does with SIGTRAP, now and then.
+func (a *trapAction) look(th *Thread) error {
+	now := time.Now()
+	if now.Sub(a.looked) < lookEvery {
+		return nil
+	}
+	a.looked = now
+	caught, ignored := th.process.handles(unix.SIGTRAP)
+	a.ignored = ignored || a.ignored && !caught
+	if caught && (!a.caught || now.Sub(a.asked) > askEvery) {
+		a.asked = now
+		known, err := th.process.action(unix.SIGTRAP)
+		if err != nil {
+			return err
+		}
+		a.known = known
+	}
+	a.caught = caught
+	return nil
+}
+
+// restore sets the action that the program had.
+func (a *trapAction) restore(th *Thread) error {
+	return th.process.setAction(unix.SIGTRAP, a.known)
+}
+
+// stepped is told that a thread has been stepped, with SIGTRAP not blocked.
+func (a *trapAction) stepped(*Process) {}
+
+// leave restores what was put off until the process is traced no more.
+func (a *trapAction) leave(p *Process) error {
+	if !a.ignored {
+		return nil
+	}
+	if _, ignored := p.handles(unix.SIGTRAP); ignored {
+		return nil
+	}
+	return p.setAction(unix.SIGTRAP, action{handler: ignore})
+}
+
+// ignore is SIG_IGN.
+const ignore = 1
+
+// handles reports what the process does with a signal.
+func (p *Process) handles(s unix.Signal) (caught, ignored bool) {
+	set := func(name string) bool {
+		field, err := statusField(p.pid, name)
+		v, parsed := strconv.ParseUint(field, 16, 64)
+		return err == nil && parsed == nil && signalMask(v).has(s)
+	}
+	return set("SigCgt"), set("SigIgn")
+}
+
+// action asks the process what it does with a signal.
+func (p *Process) action(s unix.Signal) (a action, err error) {
+	page, err := p.scratchPage()
+	if err != nil {
+		return a, err
+	}
+	if _, err = p.Syscall(unix.SYS_RT_SIGACTION, uint64(s), 0, page, uint64(unsafe.Sizeof(a.mask))); err != nil {
+		return a, p.callError("rt_sigaction", err)
+	}
+	var raw [unsafe.Sizeof(a)]byte
+	err = p.read(raw[:], page)
+	return *(*action)(unsafe.Pointer(&raw)), err
+}
+
+func (p *Process) setAction(s unix.Signal, a action) error {
+	page, err := p.scratchPage()
+	if err != nil {
+		return err
+	}
+	raw := *(*[unsafe.Sizeof(a)]byte)(unsafe.Pointer(&a))
+	if err := p.write(page, bytes.Clone(raw[:])); err != nil {
+		return err
+	}
+	if _, err := p.Syscall(unix.SYS_RT_SIGACTION, uint64(s), page, 0, uint64(unsafe.Sizeof(a.mask))); err != nil {
+		return p.callError("rt_sigaction", err)
+	}
+	return nil
+}
+
+// scratchPage returns a page for arguments of system calls.
+func (p *Process) scratchPage() (uint64, error) {
+	if at := p.space.scratch; at != 0 {
+		return at, nil
+	}
+	const anonymous = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS
+	at, err := p.mapAt(0, pageSize, machine.PermRead|machine.PermWrite, anonymous, ^uint64(0))
+	if err == nil {
+		p.space.scratch = at
+	}
+	return at, err
+}
+
+const pageSize = 4096
