@@ -45,8 +45,12 @@ type Inserter interface {
 type LivenessOptions struct {
 	// ABI says that code keeps to the calling convention, by which no status flag is
 	// passed to a function or returned from one [System V ABI, AMD64 supplement,
-	// 3.2.1]. Compiled code does; assembly that is called from assembly may not.
+	// 3.2.1]. Compilers do. Assembly that is called from assembly may not: libcrypto
+	// of OpenSSL 3 reads flags after 90 of its calls.
 	ABI bool
+	// Entry says that the instruction is where a function starts, to which execution
+	// comes by calls, and jumps in place of calls, only.
+	Entry bool
 }
 
 // Action is what an insertion is for.

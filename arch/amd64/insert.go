@@ -3,8 +3,6 @@ package amd64
 import (
 	"encoding/binary"
 
-	"xol/decode"
-
 	"xol/detour"
 	"xol/machine"
 	"xol/relocate"
@@ -170,6 +168,3 @@ func (c *inserter) increment(word uint64, near bool, base byte) {
 	c.code = appendMovabs(c.code, base, word)
 	c.add(0xf0, 0x48, 0xff, base) // lock incq (base)
 }
-
-// DeadFlags answers 0: nothing is known of them.
-func (ISA) DeadFlags([]decode.Inst, int, detour.LivenessOptions) uint64 { return 0 }
