@@ -95,6 +95,7 @@ func (ISA) Decode(inst *decode.Inst, code []byte, addr uint64) error {
 		return fail(inst, addr, end)
 	}
 	inst.Len = uint8(end)
+	opFacts[a>>attrPrivAt].store(inst)
 	mask := &lengthMasks[end&15]
 	binary.LittleEndian.PutUint64(inst.Raw[:8], binary.LittleEndian.Uint64(w[:8])&mask[0])
 	binary.LittleEndian.PutUint64(inst.Raw[8:], binary.LittleEndian.Uint64(w[8:16])&mask[1])
@@ -108,9 +109,7 @@ func (ISA) Decode(inst *decode.Inst, code []byte, addr uint64) error {
 	inst.Target = (addr + end + w.displacement(l)) & -relative
 	l.store(inst)
 	inst.Fields.ImmLen = uint8(immLen)
-	inst.Op = uint16(a >> attrOpAt)
-	inst.Flow = decode.Flow(a >> attrFlowAt & 15)
-	inst.Props = decode.Props(a>>attrPropsAt&0x7f | attr(relative))
+	inst.Props |= decode.Props(relative)
 	if a&attrRare != 0 {
 		rare(inst, a)
 	}
@@ -233,7 +232,7 @@ const (
 )
 
 // attr says what follows an opcode and what the instruction is.
-type attr uint64
+type attr uint32
 
 // The bits of attr. Where attrValid is not set, the low bits are the place of
 // a group or of forms.
@@ -243,14 +242,13 @@ const (
 	attrMoffs    attr = 1 << 13 // the immediate is an absolute address
 	attrModRMAt       = 14
 	attrNoMem    attr = 1 << 15 // ModRM.mod is ignored
-	attrFlowAt        = 16      // decode.Flow
-	attrPropsAt       = 20      // decode.Props up to Privileged
-	attrLeaAt         = 27
-	attrValid    attr = 1 << 28
-	attrGroup    attr = 1 << 29 // by bits 3-7 of ModRM
-	attrEscape   attr = 1 << 30 // no opcode, but a byte before one
-	attrREX      attr = 1 << 31
-	attrOpAt          = 32 // Op
+	attrLeaAt         = 16
+	attrValid    attr = 1 << 17
+	attrGroup    attr = 1 << 18 // by bits 3-7 of ModRM
+	attrEscape   attr = 1 << 19 // no opcode, but a byte before one
+	attrREX      attr = 1 << 20
+	attrPrivAt        = 25 // decode.Privileged
+	attrOpAt          = 26 // Op, to the highest bit
 
 	// attrLens where the size of operands does not matter.
 	lens1 attr = 0x111
@@ -497,7 +495,7 @@ func (w *fetch) rex2(d Detail, pos, pp uint64) (Detail, uint64, attr) {
 		if d.W() != 0 || d.Prefixes()&(Prefix66|Prefix67|PrefixF2|PrefixF3|PrefixLock) != 0 {
 			return d, pos + 1, 0
 		}
-		return d, pos, attrValid | attrAddress | lens8 | attr(OpJumpAbsolute)<<attrOpAt | attr(decode.FlowJump)<<attrFlowAt | attr(decode.HasTarget)<<attrPropsAt
+		return d, pos, attrValid | attrAddress | lens8 | attr(OpJumpAbsolute)<<attrOpAt
 	}
 	if _, a := w.match(d, pos, vectorForms(noREX2Map+uint64(m), pp, op), d.legacyKey()); a != 0 {
 		return d, pos + 1 + uint64(a>>attrModRMAt&1), 0

@@ -44,14 +44,13 @@ const (
 	moffsAt  = 13 // the immediate is an absolute address
 	modRMAt  = 14
 	noMemAt  = 15
-	flowAt   = 16 // 4 bits
-	propsAt  = 20 // 7 bits
-	leaAt    = 27
-	validAt  = 28 // else the low bits are the place of forms, or
-	groupAt  = 29 // of a group
-	escapeAt = 30 // no opcode, but a byte before one
-	rexAt    = 31
-	opAt     = 32
+	leaAt    = 16
+	validAt  = 17 // else the low bits are the place of forms, or
+	groupAt  = 18 // of a group
+	escapeAt = 19 // no opcode, but a byte before one
+	rexAt    = 20
+	privAt   = 25
+	opAt     = 26 // to the highest bit
 )
 
 // Sets.
@@ -76,7 +75,7 @@ const (
 
 // attrs are the attributes that a token sets.
 var attrs = map[string]uint64{
-	"nomem": 1 << noMemAt, "lea": 1 << leaAt, "priv": 1 << (propsAt + 6),
+	"nomem": 1 << noMemAt, "lea": 1 << leaAt, "priv": 1 << privAt,
 	"escape": 1 << escapeAt, "rex": 1<<escapeAt | 1<<rexAt,
 
 	"ib": imm(1, 1, 1), "iw": imm(2, 2, 2), "id": imm(4, 4, 4), "iwib": imm(3, 3, 3), "ibib": imm(2, 2, 2),
@@ -87,19 +86,20 @@ var attrs = map[string]uint64{
 // flows are the values of decode.Flow, and props the bits of decode.Props that an
 // Op may have.
 var (
-	flows = map[string]uint64{
-		"none": 0, "jump": 1, "jump-if": 2, "call": 3, "return": 4,
-		"jump-indirect": 5, "call-indirect": 6, "syscall": 7, "trap": 8, "halt": 9,
+	flows = []string{
+		"none", "jump", "jump-if", "call", "return",
+		"jump-indirect", "call-indirect", "syscall", "trap", "halt",
 	}
 	props = map[string]uint64{
-		"target": 1 << 0, "conditional": 1 << 1, "link": 1 << 2, "pad": 1 << 5,
+		"target": 1 << 0, "conditional": 1 << 1, "link": 1 << 2, "pad": 1 << 5, "priv": 1 << 6,
 	}
 )
 
 // An op is a class of instructions.
 type op struct {
 	name    string
-	attr    uint64
+	flow    int
+	props   uint64
 	comment string
 }
 
@@ -110,16 +110,15 @@ func parseOp(row string) (o op, err error) {
 	if len(words) < 2 {
 		return o, fmt.Errorf("op %q: want a name and a flow", row)
 	}
-	flow, ok := flows[words[1]]
-	if !ok {
-		return o, fmt.Errorf("op %s: flow %q", words[0], words[1])
+	o = op{name: words[0], flow: slices.Index(flows, words[1]), comment: strings.TrimSpace(comment)}
+	if o.flow < 0 {
+		return o, fmt.Errorf("op %s: flow %q", o.name, words[1])
 	}
-	o = op{name: words[0], attr: flow << flowAt, comment: strings.TrimSpace(comment)}
 	for _, w := range words[2:] {
 		if props[w] == 0 {
 			return o, fmt.Errorf("op %s: property %q", o.name, w)
 		}
-		o.attr |= props[w] << propsAt
+		o.props |= props[w]
 	}
 	return o, nil
 }
@@ -129,7 +128,7 @@ func imm(size32, size16, size64 uint64) uint64 {
 }
 
 func rel(size32, size16, size64 uint64) uint64 {
-	return imm(size32, size16, size64) | 1<<branchAt | props["target"]<<propsAt
+	return imm(size32, size16, size64) | 1<<branchAt
 }
 
 var constraints = map[string]uint64{
@@ -232,7 +231,7 @@ func (t *table) parse(e *encoding, tokens []string) (*line, error) {
 		if i < 0 {
 			return nil, fmt.Errorf("no op %s", name)
 		}
-		l.attr |= t.ops[i].attr | uint64(i+1)<<opAt
+		l.attr |= uint64(i+1) << opAt
 	}
 	if l.pps == nil {
 		return nil, fmt.Errorf("no mandatory prefix")
@@ -711,6 +710,15 @@ func render(t *table) []byte {
 	return out.Bytes()
 }
 
+const (
+	// maxOps is how many classes an entry has room for.
+	maxOps = 64
+
+	// The places in fact.
+	factPropsAt = 16
+	factFlowAt  = 32
+)
+
 // renderOps writes the classes of instructions.
 func renderOps(out *bytes.Buffer, ops []op) {
 	out.WriteString("// The classes. Everything that a probe mechanism need not tell apart is\n// OpOther.\nconst (\nOpOther Op = iota\n")
@@ -718,6 +726,17 @@ func renderOps(out *bytes.Buffer, ops []op) {
 		fmt.Fprintf(out, "Op%s // %s\n", o.name, o.comment)
 	}
 	out.WriteString("\nopCount\n)\n")
+
+	out.WriteString("\n// opFacts are those of each class, without and with attrPriv.\n")
+	fmt.Fprintf(out, "var opFacts = [2 * %d]fact{\n", maxOps)
+	for i, o := range append([]op{{name: "Other"}}, ops...) {
+		for priv := range 2 {
+			props := o.props | uint64(priv)*props["priv"]
+			fmt.Fprintf(out, "%#x,", uint64(i)|props<<factPropsAt|uint64(o.flow)<<factFlowAt)
+		}
+		fmt.Fprintf(out, "// %s %s\n", o.name, flows[o.flow])
+	}
+	out.WriteString("}\n\n")
 }
 
 // The places in layout. The highest 8 bits hold the length of ModRM and what

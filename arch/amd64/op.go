@@ -21,5 +21,17 @@ func opsOf(list ...Op) (s opSet) {
 // has reports whether an instruction is of one of the classes.
 func (s opSet) has(inst *decode.Inst) bool { return s>>OpOf(inst)&1 != 0 }
 
-// _ is an error where the classes do not fit a set.
+// _ is an error where there are more than an entry of the tables and a set have room
+// for.
 const _ = uint(64 - opCount)
+
+// A fact is the Op, Props and Flow that all instructions of a class have. They stand in
+// one word, so that they take one look at a table.
+type fact uint64
+
+func (f fact) store(inst *decode.Inst) {
+	const propsAt, flowAt = 16, 32
+	inst.Op = uint16(f)
+	inst.Props = decode.Props(f >> propsAt)
+	inst.Flow = decode.Flow(f >> flowAt)
+}

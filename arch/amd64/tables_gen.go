@@ -52,3336 +52,3383 @@ const (
 	opCount
 )
 
+// opFacts are those of each class, without and with attrPriv.
+var opFacts = [2 * 64]fact{
+	0x0, 0x400000, // Other none
+	0x100000001, 0x100400001, // Jump jump
+	0x100010002, 0x100410002, // JumpAbsolute jump
+	0x200020003, 0x200420003, // JumpIf jump-if
+	0x200020004, 0x200420004, // Loop jump-if
+	0x200020005, 0x200420005, // XBegin jump-if
+	0x300040006, 0x300440006, // Call call
+	0x400000007, 0x400400007, // Return return
+	0x400000008, 0x400400008, // ReturnFar return
+	0x400000009, 0x400400009, // ReturnInterrupt return
+	0x40000000a, 0x40040000a, // ReturnSystem return
+	0x50000000b, 0x50040000b, // JumpIndirect jump-indirect
+	0x50000000c, 0x50040000c, // JumpFar jump-indirect
+	0x60004000d, 0x60044000d, // CallIndirect call-indirect
+	0x60004000e, 0x60044000e, // CallFar call-indirect
+	0x70000000f, 0x70040000f, // Syscall syscall
+	0x700000010, 0x700400010, // CallSystem syscall
+	0x800000011, 0x800400011, // Breakpoint trap
+	0x800000012, 0x800400012, // Interrupt trap
+	0x800000013, 0x800400013, // DebugTrap trap
+	0x800000014, 0x800400014, // Undefined trap
+	0x900000015, 0x900400015, // Halt halt
+	0x200016, 0x600016, // Endbr none
+	0x17, 0x400017, // Nop none
+	0x18, 0x400018, // LongNop none
+	0x19, 0x400019, // Hint none
+	0x1a, 0x40001a, // Lea none
+	0x1b, 0x40001b, // MoveLoad none
+	0x1c, 0x40001c, // MoveStore none
+	0x1d, 0x40001d, // MoveImmediate none
+	0x1e, 0x40001e, // MoveToSegment none
+	0x1f, 0x40001f, // LoadSegment none
+	0x20, 0x400020, // Push none
+	0x21, 0x400021, // PushImmediate none
+	0x22, 0x400022, // PushMemory none
+	0x23, 0x400023, // PushFlags none
+	0x24, 0x400024, // Pop none
+	0x25, 0x400025, // PopMemory none
+	0x26, 0x400026, // PopFlags none
+	0x27, 0x400027, // String none
+	0x28, 0x400028, // SetInterrupts none
+	0x29, 0x400029, // ReadSystem none
+	0x2a, 0x40002a, // Descriptor none
+}
+
 // legacyEntries are the one-byte map and, by mandatory prefix, 0F, 0F38 and 0F3A.
 var legacyEntries = [13 * 256]attr{
-	0x10004000,   // 1b 00 add
-	0x10004000,   // 1b 01 add
-	0x10004000,   // 1b 02 add
-	0x10004000,   // 1b 03 add
-	0x10000111,   // 1b 04 add
-	0x10000424,   // 1b 05 add
-	0x0,          // 1b 06
-	0x0,          // 1b 07
-	0x10004000,   // 1b 08 or
-	0x10004000,   // 1b 09 or
-	0x10004000,   // 1b 0a or
-	0x10004000,   // 1b 0b or
-	0x10000111,   // 1b 0c or
-	0x10000424,   // 1b 0d or
-	0x0,          // 1b 0e
-	0x40000000,   // 1b 0f
-	0x10004000,   // 1b 10 adc
-	0x10004000,   // 1b 11 adc
-	0x10004000,   // 1b 12 adc
-	0x10004000,   // 1b 13 adc
-	0x10000111,   // 1b 14 adc
-	0x10000424,   // 1b 15 adc
-	0x0,          // 1b 16
-	0x0,          // 1b 17
-	0x10004000,   // 1b 18 sbb
-	0x10004000,   // 1b 19 sbb
-	0x10004000,   // 1b 1a sbb
-	0x10004000,   // 1b 1b sbb
-	0x10000111,   // 1b 1c sbb
-	0x10000424,   // 1b 1d sbb
-	0x0,          // 1b 1e
-	0x0,          // 1b 1f
-	0x10004000,   // 1b 20 and
-	0x10004000,   // 1b 21 and
-	0x10004000,   // 1b 22 and
-	0x10004000,   // 1b 23 and
-	0x10000111,   // 1b 24 and
-	0x10000424,   // 1b 25 and
-	0x40000000,   // 1b 26
-	0x0,          // 1b 27
-	0x10004000,   // 1b 28 sub
-	0x10004000,   // 1b 29 sub
-	0x10004000,   // 1b 2a sub
-	0x10004000,   // 1b 2b sub
-	0x10000111,   // 1b 2c sub
-	0x10000424,   // 1b 2d sub
-	0x40000000,   // 1b 2e
-	0x0,          // 1b 2f
-	0x10004000,   // 1b 30 xor
-	0x10004000,   // 1b 31 xor
-	0x10004000,   // 1b 32 xor
-	0x10004000,   // 1b 33 xor
-	0x10000111,   // 1b 34 xor
-	0x10000424,   // 1b 35 xor
-	0x40000000,   // 1b 36
-	0x0,          // 1b 37
-	0x10004000,   // 1b 38 cmp
-	0x10004000,   // 1b 39 cmp
-	0x10004000,   // 1b 3a cmp
-	0x10004000,   // 1b 3b cmp
-	0x10000111,   // 1b 3c cmp
-	0x10000424,   // 1b 3d cmp
-	0x40000000,   // 1b 3e
-	0x0,          // 1b 3f
-	0xc0000000,   // 1b 40
-	0xc0000000,   // 1b 41
-	0xc0000000,   // 1b 42
-	0xc0000000,   // 1b 43
-	0xc0000000,   // 1b 44
-	0xc0000000,   // 1b 45
-	0xc0000000,   // 1b 46
-	0xc0000000,   // 1b 47
-	0xc0000000,   // 1b 48
-	0xc0000000,   // 1b 49
-	0xc0000000,   // 1b 4a
-	0xc0000000,   // 1b 4b
-	0xc0000000,   // 1b 4c
-	0xc0000000,   // 1b 4d
-	0xc0000000,   // 1b 4e
-	0xc0000000,   // 1b 4f
-	0x2010000000, // 1b 50 pushp push
-	0x2010000000, // 1b 51 pushp push
-	0x2010000000, // 1b 52 pushp push
-	0x2010000000, // 1b 53 pushp push
-	0x2010000000, // 1b 54 pushp push
-	0x2010000000, // 1b 55 pushp push
-	0x2010000000, // 1b 56 pushp push
-	0x2010000000, // 1b 57 pushp push
-	0x2410000000, // 1b 58 popp pop
-	0x2410000000, // 1b 59 popp pop
-	0x2410000000, // 1b 5a popp pop
-	0x2410000000, // 1b 5b popp pop
-	0x2410000000, // 1b 5c popp pop
-	0x2410000000, // 1b 5d popp pop
-	0x2410000000, // 1b 5e popp pop
-	0x2410000000, // 1b 5f popp pop
-	0x0,          // 1b 60
-	0x0,          // 1b 61
-	0x40000000,   // 1b 62
-	0x10004000,   // 1b 63 movslq movsxd
-	0x40000000,   // 1b 64
-	0x40000000,   // 1b 65
-	0x40000000,   // 1b 66
-	0x40000000,   // 1b 67
-	0x2110000424, // 1b 68 push
-	0x10004424,   // 1b 69 imul
-	0x2110000111, // 1b 6a push
-	0x10004111,   // 1b 6b imul
-	0x10000000,   // 1b 6c insb
-	0x10000000,   // 1b 6d insw insl
-	0x10000000,   // 1b 6e outsb
-	0x10000000,   // 1b 6f outsw outsl
-	0x310321111,  // 1b 70 jo
-	0x310321111,  // 1b 71 jno
-	0x310321111,  // 1b 72 jb
-	0x310321111,  // 1b 73 jae
-	0x310321111,  // 1b 74 je
-	0x310321111,  // 1b 75 jne
-	0x310321111,  // 1b 76 jbe
-	0x310321111,  // 1b 77 ja
-	0x310321111,  // 1b 78 js
-	0x310321111,  // 1b 79 jns
-	0x310321111,  // 1b 7a jp
-	0x310321111,  // 1b 7b jnp
-	0x310321111,  // 1b 7c jl
-	0x310321111,  // 1b 7d jge
-	0x310321111,  // 1b 7e jle
-	0x310321111,  // 1b 7f jg
-	0x10004111,   // 1b 80 add or adc sbb and sub xor cmp
-	0x10004424,   // 1b 81 add or adc sbb and sub xor cmp
-	0x0,          // 1b 82
-	0x10004111,   // 1b 83 add or adc sbb and sub xor cmp
-	0x10004000,   // 1b 84 test
-	0x10004000,   // 1b 85 test
-	0x10004000,   // 1b 86 xchg
-	0x10004000,   // 1b 87 xchg
-	0x1c10004000, // 1b 88 mov
-	0x1c10004000, // 1b 89 mov
-	0x1b10004000, // 1b 8a mov
-	0x1b10004000, // 1b 8b mov
-	0x20000000,   // 1b 8c mov
-	0x1a18004000, // 1b 8d lea
-	0x20000020,   // 1b 8e mov
-	0x20000040,   // 1b 8f pop
-	0x1710000000, // 1b 90 pause xchg nop
-	0x10000000,   // 1b 91 xchg
-	0x10000000,   // 1b 92 xchg
-	0x10000000,   // 1b 93 xchg
-	0x10000000,   // 1b 94 xchg
-	0x10000000,   // 1b 95 xchg
-	0x10000000,   // 1b 96 xchg
-	0x10000000,   // 1b 97 xchg
-	0x10000000,   // 1b 98 cbtw cltq cwtl
-	0x10000000,   // 1b 99 cwtd cqto cltd
-	0x0,          // 1b 9a
-	0x10000000,   // 1b 9b fwait
-	0x2310000000, // 1b 9c pushf
-	0x2610000000, // 1b 9d popf
-	0x10000000,   // 1b 9e sahf
-	0x10000000,   // 1b 9f lahf
-	0x10002888,   // 1b a0 mov movabs
-	0x10002888,   // 1b a1 jmpabs mov movabs
-	0x10002888,   // 1b a2 mov movabs
-	0x10002888,   // 1b a3 mov movabs
-	0x2710000000, // 1b a4 movsb
-	0x2710000000, // 1b a5 movs
-	0x2710000000, // 1b a6 cmpsb
-	0x2710000000, // 1b a7 cmps
-	0x10000111,   // 1b a8 test
-	0x10000424,   // 1b a9 test
-	0x2710000000, // 1b aa stos
-	0x2710000000, // 1b ab stos
-	0x2710000000, // 1b ac lods
-	0x2710000000, // 1b ad lods
-	0x2710000000, // 1b ae scas
-	0x2710000000, // 1b af scas
-	0x10000111,   // 1b b0 mov
-	0x10000111,   // 1b b1 mov
-	0x10000111,   // 1b b2 mov
-	0x10000111,   // 1b b3 mov
-	0x10000111,   // 1b b4 mov
-	0x10000111,   // 1b b5 mov
-	0x10000111,   // 1b b6 mov
-	0x10000111,   // 1b b7 mov
-	0x1d10000824, // 1b b8 movabs mov
-	0x1d10000824, // 1b b9 movabs mov
-	0x1d10000824, // 1b ba movabs mov
-	0x1d10000824, // 1b bb movabs mov
-	0x1d10000824, // 1b bc movabs mov
-	0x1d10000824, // 1b bd movabs mov
-	0x1d10000824, // 1b be movabs mov
-	0x1d10000824, // 1b bf movabs mov
-	0x10004111,   // 1b c0 rol ror rcl rcr shl shr shl sar
-	0x10004111,   // 1b c1 rol ror rcl rcr shl shr shl sar
-	0x710040222,  // 1b c2 ret
-	0x710040000,  // 1b c3 ret
-	0x40000000,   // 1b c4
-	0x40000000,   // 1b c5
-	0x20000060,   // 1b c6 xabort mov
-	0x20000080,   // 1b c7 xbegin mov
-	0x10000333,   // 1b c8 enter
-	0x10000000,   // 1b c9 leave
-	0x810040222,  // 1b ca lretw lretq lret
-	0x810040000,  // 1b cb lretw lretq lret
-	0x1110080000, // 1b cc int3
-	0x1210080111, // 1b cd int
-	0x0,          // 1b ce
-	0x910040000,  // 1b cf iretw iretq iret
-	0x10004000,   // 1b d0 rol ror rcl rcr shl shr shl sar
-	0x10004000,   // 1b d1 rol ror rcl rcr shl shr shl sar
-	0x10004000,   // 1b d2 rol ror rcl rcr shl shr shl sar
-	0x10004000,   // 1b d3 rol ror rcl rcr shl shr shl sar
-	0x0,          // 1b d4
-	0x40000000,   // 1b d5
-	0x0,          // 1b d6
-	0x10000000,   // 1b d7 xlat
-	0x10004000,   // 1b d8 fadds fmuls fcoms fcomps fsubs fsubrs fdivs fdivrs fcom fcomp fadd fmul fsub fsubr fdiv fdivr
-	0x200000a0,   // 1b d9 fldenvs fnstenvs flds fsts fstps fldenv fldcw fnstenv fnstcw fld fxch fnop fstp fchs fabs ftst fxam fld1 fldl2t fldl2e fldpi fldlg2 fldln2 fldz f2xm1 fyl2x fptan fpatan fxtract fprem1 fdecstp fincstp fprem fyl2xp1 fsqrt fsincos frndint fscale fsin fcos
-	0x200000c0,   // 1b da fiaddl fimull ficoml ficompl fisubl fisubrl fidivl fidivrl fcmovb fcmove fcmovbe fcmovu fucompp
-	0x200000e0,   // 1b db fildl fisttpl fistl fistpl fldt fstpt fcmovnb fcmovne fcmovnbe fcmovnu fneni fndisi fnclex fninit fnsetpm fucomi fcomi
-	0x10004000,   // 1b dc faddl fmull fcoml fcompl fsubl fsubrl fdivl fdivrl fcom fcomp fadd fmul fsub fsubr fdiv fdivr
-	0x20000100,   // 1b dd frstors fnsaves fldl fisttpll fstl fstpl frstor fnsave fnstsw ffree fxch fst fstp fucom fucomp
-	0x20000120,   // 1b de fiadds fimuls ficoms ficomps fisubs fisubrs fidivs fidivrs fcompp fcomp faddp fmulp fsubp fsubrp fdivp fdivrp
-	0x20000140,   // 1b df filds fisttps fists fistps fbld fildll fbstp fistpll fnstsw ffreep fxch fstp fstp fucomip fcomip
-	0x410321111,  // 1b e0 loopnel loopne
-	0x410321111,  // 1b e1 loopel loope
-	0x410321111,  // 1b e2 loopl loop
-	0x410321111,  // 1b e3 jecxz jrcxz
-	0x10000111,   // 1b e4 in
-	0x10000111,   // 1b e5 in
-	0x10000111,   // 1b e6 out
-	0x10000111,   // 1b e7 out
-	0x610531444,  // 1b e8 call
-	0x110111444,  // 1b e9 jmp
-	0x0,          // 1b ea
-	0x110111111,  // 1b eb jmp
-	0x10000000,   // 1b ec in
-	0x10000000,   // 1b ed in
-	0x10000000,   // 1b ee out
-	0x10000000,   // 1b ef out
-	0x40000000,   // 1b f0
-	0x1310080000, // 1b f1 int1
-	0x40000000,   // 1b f2
-	0x40000000,   // 1b f3
-	0x1514090000, // 1b f4 hlt
-	0x10000000,   // 1b f5 cmc
-	0x20000160,   // 1b f6 test not neg mul imul div idiv
-	0x20000180,   // 1b f7 test not neg mul imul div idiv
-	0x10000000,   // 1b f8 clc
-	0x10000000,   // 1b f9 stc
-	0x10000000,   // 1b fa cli
-	0x2810000000, // 1b fb sti
-	0x10000000,   // 1b fc cld
-	0x10000000,   // 1b fd std
-	0x200001a0,   // 1b fe inc dec
-	0x200001c0,   // 1b ff inc dec call lcallw lcall jmp ljmpw ljmp push
-	0x200001e0,   // 0f 00 sldt str lkgs lldt ltr verr verw
-	0x20000200,   // 0f 01 sgdt sidt lgdt lidt smsw lmsw rstorssp invlpg enclv vmcall vmlaunch vmresume vmxoff pconfig pbndkb wrmsrns wrmsrlist rdmsrlist erets eretu monitor mwait clac stac tdcall seamret seamops seamcall encls xgetbv xsetbv vmfunc xend xtest enclu vmgexit vmrun vmmcall vmload vmsave stgi clgi skinit invlpga smsw serialize setssbsy xsusldtrk xresldtrk saveprevssp uiret testui clui stui rdpkru wrpkru lmsw mcommit rmpquery rmpadjust psmash rmpread rmpupdate pvalidate swapgs rdtscp clzero rdpru invlpgb tlbsync monitorx mwaitx
-	0x2a10004000, // 0f 02 lar
-	0x2a10004000, // 0f 03 lsl
-	0x0,          // 0f 04
-	0xf10070000,  // 0f 05 syscall
-	0x14000000,   // 0f 06 clts
-	0xa14040000,  // 0f 07 w0 w1
-	0x14000000,   // 0f 08 invd
-	0x14000000,   // 0f 09 wbnoinvd wbinvd
-	0x0,          // 0f 0a
-	0x1410080000, // 0f 0b ud2
-	0x0,          // 0f 0c
-	0x10004000,   // 0f 0d prefetchw prefetchwt1 prefetch
-	0x10000000,   // 0f 0e femms
-	0x40000000,   // 0f 0f
-	0x10004000,   // 0f 10 movups movupd movss movsd
-	0x10004000,   // 0f 11 movups movupd movss movsd
-	0x10004000,   // 0f 12 movhlps movlps movlpd movsldup movddup
-	0x20000220,   // 0f 13 movlps movlpd
-	0x10004000,   // 0f 14 unpcklps unpcklpd
-	0x10004000,   // 0f 15 unpckhps unpckhpd
-	0x10004000,   // 0f 16 movlhps movhps movhpd movshdup
-	0x20000220,   // 0f 17 movhps movhpd
-	0x1910004000, // 0f 18 prefetchnta prefetcht0 prefetcht1 prefetcht2 prefetchit1 prefetchit0 nop
-	0x1910004000, // 0f 19 nop
-	0x20000240,   // 0f 1a bndmov bndcl bndcu bndldx nop
-	0x20000240,   // 0f 1b bndmov bndmk bndcn bndstx nop
-	0x1910004000, // 0f 1c cldemote nop
-	0x1910004000, // 0f 1d nop
-	0x1910004000, // 0f 1e w0 w1 endbr64 endbr32 nop
-	0x1810004000, // 0f 1f nop
-	0x20000260,   // 0f 20 mov
-	0x20000280,   // 0f 21 mov
-	0x20000260,   // 0f 22 mov
-	0x20000280,   // 0f 23 mov
-	0x0,          // 0f 24
-	0x0,          // 0f 25
-	0x0,          // 0f 26
-	0x0,          // 0f 27
-	0x10004000,   // 0f 28 movaps movapd
-	0x10004000,   // 0f 29 movaps movapd
-	0x10004000,   // 0f 2a cvtpi2ps cvtpi2pd cvtsi2ss cvtsi2sd
-	0x20000220,   // 0f 2b movntps movntpd movntss movntsd
-	0x10004000,   // 0f 2c cvttps2pi cvttpd2pi cvttss2si cvttsd2si
-	0x10004000,   // 0f 2d cvtps2pi cvtpd2pi cvtss2si cvtsd2si
-	0x10004000,   // 0f 2e ucomiss ucomisd
-	0x10004000,   // 0f 2f comiss comisd
-	0x14000000,   // 0f 30 wrmsr
-	0x10000000,   // 0f 31 rdtsc
-	0x14000000,   // 0f 32 rdmsr
-	0x10000000,   // 0f 33 rdpmc
-	0x1010070000, // 0f 34 sysenter
-	0xa14040000,  // 0f 35 w0 w1
-	0x0,          // 0f 36
-	0x10000000,   // 0f 37 getsec
-	0x40000000,   // 0f 38
-	0x0,          // 0f 39
-	0x40000000,   // 0f 3a
-	0x0,          // 0f 3b
-	0x0,          // 0f 3c
-	0x0,          // 0f 3d
-	0x0,          // 0f 3e
-	0x0,          // 0f 3f
-	0x10004000,   // 0f 40 cmovo
-	0x10004000,   // 0f 41 cmovno
-	0x10004000,   // 0f 42 cmovb
-	0x10004000,   // 0f 43 cmovae
-	0x10004000,   // 0f 44 cmove
-	0x10004000,   // 0f 45 cmovne
-	0x10004000,   // 0f 46 cmovbe
-	0x10004000,   // 0f 47 cmova
-	0x10004000,   // 0f 48 cmovs
-	0x10004000,   // 0f 49 cmovns
-	0x10004000,   // 0f 4a cmovp
-	0x10004000,   // 0f 4b cmovnp
-	0x10004000,   // 0f 4c cmovl
-	0x10004000,   // 0f 4d cmovge
-	0x10004000,   // 0f 4e cmovle
-	0x10004000,   // 0f 4f cmovg
-	0x200002a0,   // 0f 50 movmskps movmskpd
-	0x10004000,   // 0f 51 sqrtps sqrtpd sqrtss sqrtsd
-	0x10004000,   // 0f 52 rsqrtps rsqrtss
-	0x10004000,   // 0f 53 rcpps rcpss
-	0x10004000,   // 0f 54 andps andpd
-	0x10004000,   // 0f 55 andnps andnpd
-	0x10004000,   // 0f 56 orps orpd
-	0x10004000,   // 0f 57 xorps xorpd
-	0x10004000,   // 0f 58 addps addpd addss addsd
-	0x10004000,   // 0f 59 mulps mulpd mulss mulsd
-	0x10004000,   // 0f 5a cvtps2pd cvtpd2ps cvtss2sd cvtsd2ss
-	0x10004000,   // 0f 5b cvtdq2ps cvtps2dq cvttps2dq
-	0x10004000,   // 0f 5c subps subpd subss subsd
-	0x10004000,   // 0f 5d minps minpd minss minsd
-	0x10004000,   // 0f 5e divps divpd divss divsd
-	0x10004000,   // 0f 5f maxps maxpd maxss maxsd
-	0x10004000,   // 0f 60 punpcklbw
-	0x10004000,   // 0f 61 punpcklwd
-	0x10004000,   // 0f 62 punpckldq
-	0x10004000,   // 0f 63 packsswb
-	0x10004000,   // 0f 64 pcmpgtb
-	0x10004000,   // 0f 65 pcmpgtw
-	0x10004000,   // 0f 66 pcmpgtd
-	0x10004000,   // 0f 67 packuswb
-	0x10004000,   // 0f 68 punpckhbw
-	0x10004000,   // 0f 69 punpckhwd
-	0x10004000,   // 0f 6a punpckhdq
-	0x10004000,   // 0f 6b packssdw
-	0x0,          // 0f 6c punpcklqdq
-	0x0,          // 0f 6d punpckhqdq
-	0x10004000,   // 0f 6e movd movq
-	0x10004000,   // 0f 6f movq movdqa movdqu
-	0x10004111,   // 0f 70 pshufw pshufd pshufhw pshuflw
-	0x200002c0,   // 0f 71 psrlw psraw psllw
-	0x200002c0,   // 0f 72 psrld psrad pslld
-	0x200002e0,   // 0f 73 psrlq psllq psrldq pslldq
-	0x10004000,   // 0f 74 pcmpeqb
-	0x10004000,   // 0f 75 pcmpeqw
-	0x10004000,   // 0f 76 pcmpeqd
-	0x10000000,   // 0f 77 emms
-	0x10004000,   // 0f 78 extrq insertq vmread
-	0x10004000,   // 0f 79 extrq insertq vmwrite
-	0x0,          // 0f 7a
-	0x0,          // 0f 7b
-	0x0,          // 0f 7c haddpd haddps
-	0x0,          // 0f 7d hsubpd hsubps
-	0x10004000,   // 0f 7e movq movd
-	0x10004000,   // 0f 7f movq movdqa movdqu
-	0x310321444,  // 0f 80 jo
-	0x310321444,  // 0f 81 jno
-	0x310321444,  // 0f 82 jb
-	0x310321444,  // 0f 83 jae
-	0x310321444,  // 0f 84 je
-	0x310321444,  // 0f 85 jne
-	0x310321444,  // 0f 86 jbe
-	0x310321444,  // 0f 87 ja
-	0x310321444,  // 0f 88 js
-	0x310321444,  // 0f 89 jns
-	0x310321444,  // 0f 8a jp
-	0x310321444,  // 0f 8b jnp
-	0x310321444,  // 0f 8c jl
-	0x310321444,  // 0f 8d jge
-	0x310321444,  // 0f 8e jle
-	0x310321444,  // 0f 8f jg
-	0x10004000,   // 0f 90 seto
-	0x10004000,   // 0f 91 setno
-	0x10004000,   // 0f 92 setb
-	0x10004000,   // 0f 93 setae
-	0x10004000,   // 0f 94 sete
-	0x10004000,   // 0f 95 setne
-	0x10004000,   // 0f 96 setbe
-	0x10004000,   // 0f 97 seta
-	0x10004000,   // 0f 98 sets
-	0x10004000,   // 0f 99 setns
-	0x10004000,   // 0f 9a setp
-	0x10004000,   // 0f 9b setnp
-	0x10004000,   // 0f 9c setl
-	0x10004000,   // 0f 9d setge
-	0x10004000,   // 0f 9e setle
-	0x10004000,   // 0f 9f setg
-	0x10000000,   // 0f a0 push
-	0x1f10000000, // 0f a1 pop
-	0x10000000,   // 0f a2 cpuid
-	0x10004000,   // 0f a3 bt
-	0x10004111,   // 0f a4 shld
-	0x10004000,   // 0f a5 shld
-	0x0,          // 0f a6 montmul xsha1 xsha256
-	0x20000300,   // 0f a7 xstore-rng xcrypt-ecb xcrypt-cbc xcrypt-ctr xcrypt-cfb xcrypt-ofb
-	0x10000000,   // 0f a8 push
-	0x1f10000000, // 0f a9 pop
-	0xa10040000,  // 0f aa rsm
-	0x10004000,   // 0f ab bts
-	0x10004111,   // 0f ac shrd
-	0x10004000,   // 0f ad shrd
-	0x20000320,   // 0f ae fxsave fxrstor ldmxcsr stmxcsr xsave xrstor xsaveopt clflush fxsave64 fxrstor64 xsave64 xrstor64 xsaveopt64 ldmxcsr stmxcsr clwb clflushopt ptwrite clrssbsy rdfsbase rdgsbase wrfsbase wrgsbase w0 w1 tpause umonitor umwait clflush lfence mfence sfence
-	0x10004000,   // 0f af imul
-	0x10004000,   // 0f b0 cmpxchg
-	0x10004000,   // 0f b1 cmpxchg
-	0x20000340,   // 0f b2 lss
-	0x10004000,   // 0f b3 btr
-	0x20000340,   // 0f b4 lfs
-	0x20000340,   // 0f b5 lgs
-	0x10004000,   // 0f b6 movzb
-	0x10004000,   // 0f b7 movzw
-	0x0,          // 0f b8 popcnt
-	0x1410084000, // 0f b9 ud1
-	0x20000360,   // 0f ba bt bts btr btc
-	0x10004000,   // 0f bb btc
-	0x10004000,   // 0f bc tzcnt bsf bsf
-	0x10004000,   // 0f bd lzcnt bsr bsr
-	0x10004000,   // 0f be movsb
-	0x10004000,   // 0f bf movsw
-	0x10004000,   // 0f c0 xadd
-	0x10004000,   // 0f c1 xadd
-	0x10004111,   // 0f c2 cmp?ps cmp?pd cmp?ss cmp?sd
-	0x20000220,   // 0f c3 movnti
-	0x10004111,   // 0f c4 pinsrw
-	0x20000380,   // 0f c5 pextrw
-	0x10004111,   // 0f c6 shufps shufpd
-	0x200003a0,   // 0f c7 w0 w1 vmptrld vmclear vmxon vmptrst senduipi rdpid rdrand rdseed
-	0x10000000,   // 0f c8 bswap
-	0x10000000,   // 0f c9 bswap
-	0x10000000,   // 0f ca bswap
-	0x10000000,   // 0f cb bswap
-	0x10000000,   // 0f cc bswap
-	0x10000000,   // 0f cd bswap
-	0x10000000,   // 0f ce bswap
-	0x10000000,   // 0f cf bswap
-	0x0,          // 0f d0 addsubpd addsubps
-	0x10004000,   // 0f d1 psrlw
-	0x10004000,   // 0f d2 psrld
-	0x10004000,   // 0f d3 psrlq
-	0x10004000,   // 0f d4 paddq
-	0x10004000,   // 0f d5 pmullw
-	0x0,          // 0f d6 movq movq2dq movdq2q
-	0x200002a0,   // 0f d7 pmovmskb
-	0x10004000,   // 0f d8 psubusb
-	0x10004000,   // 0f d9 psubusw
-	0x10004000,   // 0f da pminub
-	0x10004000,   // 0f db pand
-	0x10004000,   // 0f dc paddusb
-	0x10004000,   // 0f dd paddusw
-	0x10004000,   // 0f de pmaxub
-	0x10004000,   // 0f df pandn
-	0x10004000,   // 0f e0 pavgb
-	0x10004000,   // 0f e1 psraw
-	0x10004000,   // 0f e2 psrad
-	0x10004000,   // 0f e3 pavgw
-	0x10004000,   // 0f e4 pmulhuw
-	0x10004000,   // 0f e5 pmulhw
-	0x0,          // 0f e6 cvttpd2dq cvtdq2pd cvtpd2dq
-	0x20000220,   // 0f e7 movntq movntdq
-	0x10004000,   // 0f e8 psubsb
-	0x10004000,   // 0f e9 psubsw
-	0x10004000,   // 0f ea pminsw
-	0x10004000,   // 0f eb por
-	0x10004000,   // 0f ec paddsb
-	0x10004000,   // 0f ed paddsw
-	0x10004000,   // 0f ee pmaxsw
-	0x10004000,   // 0f ef pxor
-	0x0,          // 0f f0 lddqu
-	0x10004000,   // 0f f1 psllw
-	0x10004000,   // 0f f2 pslld
-	0x10004000,   // 0f f3 psllq
-	0x10004000,   // 0f f4 pmuludq
-	0x10004000,   // 0f f5 pmaddwd
-	0x10004000,   // 0f f6 psadbw
-	0x200002a0,   // 0f f7 maskmovq maskmovdqu
-	0x10004000,   // 0f f8 psubb
-	0x10004000,   // 0f f9 psubw
-	0x10004000,   // 0f fa psubd
-	0x10004000,   // 0f fb psubq
-	0x10004000,   // 0f fc paddb
-	0x10004000,   // 0f fd paddw
-	0x10004000,   // 0f fe paddd
-	0x1410084000, // 0f ff ud0
-	0x200001e0,   // 0f 00 sldt str lkgs lldt ltr verr verw
-	0x200003c0,   // 0f 01 sgdt sidt lgdt lidt smsw lmsw rstorssp invlpg enclv vmcall vmlaunch vmresume vmxoff pconfig pbndkb wrmsrns wrmsrlist rdmsrlist erets eretu monitor mwait clac stac tdcall seamret seamops seamcall encls xgetbv xsetbv vmfunc xend xtest enclu vmgexit vmrun vmmcall vmload vmsave stgi clgi skinit invlpga smsw serialize setssbsy xsusldtrk xresldtrk saveprevssp uiret testui clui stui rdpkru wrpkru lmsw mcommit rmpquery rmpadjust psmash rmpread rmpupdate pvalidate swapgs rdtscp clzero rdpru invlpgb tlbsync monitorx mwaitx
-	0x2a10004000, // 0f 02 lar
-	0x2a10004000, // 0f 03 lsl
-	0x0,          // 0f 04
-	0xf10070000,  // 0f 05 syscall
-	0x14000000,   // 0f 06 clts
-	0xa14040000,  // 0f 07 w0 w1
-	0x14000000,   // 0f 08 invd
-	0x14000000,   // 0f 09 wbnoinvd wbinvd
-	0x0,          // 0f 0a
-	0x1410080000, // 0f 0b ud2
-	0x0,          // 0f 0c
-	0x10004000,   // 0f 0d prefetchw prefetchwt1 prefetch
-	0x10000000,   // 0f 0e femms
-	0x40000000,   // 0f 0f
-	0x10004000,   // 0f 10 movups movupd movss movsd
-	0x10004000,   // 0f 11 movups movupd movss movsd
-	0x20000220,   // 0f 12 movhlps movlps movlpd movsldup movddup
-	0x20000220,   // 0f 13 movlps movlpd
-	0x10004000,   // 0f 14 unpcklps unpcklpd
-	0x10004000,   // 0f 15 unpckhps unpckhpd
-	0x20000220,   // 0f 16 movlhps movhps movhpd movshdup
-	0x20000220,   // 0f 17 movhps movhpd
-	0x1910004000, // 0f 18 prefetchnta prefetcht0 prefetcht1 prefetcht2 prefetchit1 prefetchit0 nop
-	0x1910004000, // 0f 19 nop
-	0x200003e0,   // 0f 1a bndmov bndcl bndcu bndldx nop
-	0x20000400,   // 0f 1b bndmov bndmk bndcn bndstx nop
-	0x1910004000, // 0f 1c cldemote nop
-	0x1910004000, // 0f 1d nop
-	0x1910004000, // 0f 1e w0 w1 endbr64 endbr32 nop
-	0x1810004000, // 0f 1f nop
-	0x20000260,   // 0f 20 mov
-	0x20000280,   // 0f 21 mov
-	0x20000260,   // 0f 22 mov
-	0x20000280,   // 0f 23 mov
-	0x0,          // 0f 24
-	0x0,          // 0f 25
-	0x0,          // 0f 26
-	0x0,          // 0f 27
-	0x10004000,   // 0f 28 movaps movapd
-	0x10004000,   // 0f 29 movaps movapd
-	0x10004000,   // 0f 2a cvtpi2ps cvtpi2pd cvtsi2ss cvtsi2sd
-	0x20000220,   // 0f 2b movntps movntpd movntss movntsd
-	0x10004000,   // 0f 2c cvttps2pi cvttpd2pi cvttss2si cvttsd2si
-	0x10004000,   // 0f 2d cvtps2pi cvtpd2pi cvtss2si cvtsd2si
-	0x10004000,   // 0f 2e ucomiss ucomisd
-	0x10004000,   // 0f 2f comiss comisd
-	0x14000000,   // 0f 30 wrmsr
-	0x10000000,   // 0f 31 rdtsc
-	0x14000000,   // 0f 32 rdmsr
-	0x10000000,   // 0f 33 rdpmc
-	0x1010070000, // 0f 34 sysenter
-	0xa14040000,  // 0f 35 w0 w1
-	0x0,          // 0f 36
-	0x10000000,   // 0f 37 getsec
-	0x40000000,   // 0f 38
-	0x0,          // 0f 39
-	0x40000000,   // 0f 3a
-	0x0,          // 0f 3b
-	0x0,          // 0f 3c
-	0x0,          // 0f 3d
-	0x0,          // 0f 3e
-	0x0,          // 0f 3f
-	0x10004000,   // 0f 40 cmovo
-	0x10004000,   // 0f 41 cmovno
-	0x10004000,   // 0f 42 cmovb
-	0x10004000,   // 0f 43 cmovae
-	0x10004000,   // 0f 44 cmove
-	0x10004000,   // 0f 45 cmovne
-	0x10004000,   // 0f 46 cmovbe
-	0x10004000,   // 0f 47 cmova
-	0x10004000,   // 0f 48 cmovs
-	0x10004000,   // 0f 49 cmovns
-	0x10004000,   // 0f 4a cmovp
-	0x10004000,   // 0f 4b cmovnp
-	0x10004000,   // 0f 4c cmovl
-	0x10004000,   // 0f 4d cmovge
-	0x10004000,   // 0f 4e cmovle
-	0x10004000,   // 0f 4f cmovg
-	0x200002a0,   // 0f 50 movmskps movmskpd
-	0x10004000,   // 0f 51 sqrtps sqrtpd sqrtss sqrtsd
-	0x0,          // 0f 52 rsqrtps rsqrtss
-	0x0,          // 0f 53 rcpps rcpss
-	0x10004000,   // 0f 54 andps andpd
-	0x10004000,   // 0f 55 andnps andnpd
-	0x10004000,   // 0f 56 orps orpd
-	0x10004000,   // 0f 57 xorps xorpd
-	0x10004000,   // 0f 58 addps addpd addss addsd
-	0x10004000,   // 0f 59 mulps mulpd mulss mulsd
-	0x10004000,   // 0f 5a cvtps2pd cvtpd2ps cvtss2sd cvtsd2ss
-	0x10004000,   // 0f 5b cvtdq2ps cvtps2dq cvttps2dq
-	0x10004000,   // 0f 5c subps subpd subss subsd
-	0x10004000,   // 0f 5d minps minpd minss minsd
-	0x10004000,   // 0f 5e divps divpd divss divsd
-	0x10004000,   // 0f 5f maxps maxpd maxss maxsd
-	0x10004000,   // 0f 60 punpcklbw
-	0x10004000,   // 0f 61 punpcklwd
-	0x10004000,   // 0f 62 punpckldq
-	0x10004000,   // 0f 63 packsswb
-	0x10004000,   // 0f 64 pcmpgtb
-	0x10004000,   // 0f 65 pcmpgtw
-	0x10004000,   // 0f 66 pcmpgtd
-	0x10004000,   // 0f 67 packuswb
-	0x10004000,   // 0f 68 punpckhbw
-	0x10004000,   // 0f 69 punpckhwd
-	0x10004000,   // 0f 6a punpckhdq
-	0x10004000,   // 0f 6b packssdw
-	0x10004000,   // 0f 6c punpcklqdq
-	0x10004000,   // 0f 6d punpckhqdq
-	0x10004000,   // 0f 6e movd movq
-	0x10004000,   // 0f 6f movq movdqa movdqu
-	0x10004111,   // 0f 70 pshufw pshufd pshufhw pshuflw
-	0x200002c0,   // 0f 71 psrlw psraw psllw
-	0x200002c0,   // 0f 72 psrld psrad pslld
-	0x20000420,   // 0f 73 psrlq psllq psrldq pslldq
-	0x10004000,   // 0f 74 pcmpeqb
-	0x10004000,   // 0f 75 pcmpeqw
-	0x10004000,   // 0f 76 pcmpeqd
-	0x0,          // 0f 77 emms
-	0x20000440,   // 0f 78 extrq insertq vmread
-	0x200002a0,   // 0f 79 extrq insertq vmwrite
-	0x0,          // 0f 7a
-	0x0,          // 0f 7b
-	0x10004000,   // 0f 7c haddpd haddps
-	0x10004000,   // 0f 7d hsubpd hsubps
-	0x10004000,   // 0f 7e movq movd
-	0x10004000,   // 0f 7f movq movdqa movdqu
-	0x310321444,  // 0f 80 jo
-	0x310321444,  // 0f 81 jno
-	0x310321444,  // 0f 82 jb
-	0x310321444,  // 0f 83 jae
-	0x310321444,  // 0f 84 je
-	0x310321444,  // 0f 85 jne
-	0x310321444,  // 0f 86 jbe
-	0x310321444,  // 0f 87 ja
-	0x310321444,  // 0f 88 js
-	0x310321444,  // 0f 89 jns
-	0x310321444,  // 0f 8a jp
-	0x310321444,  // 0f 8b jnp
-	0x310321444,  // 0f 8c jl
-	0x310321444,  // 0f 8d jge
-	0x310321444,  // 0f 8e jle
-	0x310321444,  // 0f 8f jg
-	0x10004000,   // 0f 90 seto
-	0x10004000,   // 0f 91 setno
-	0x10004000,   // 0f 92 setb
-	0x10004000,   // 0f 93 setae
-	0x10004000,   // 0f 94 sete
-	0x10004000,   // 0f 95 setne
-	0x10004000,   // 0f 96 setbe
-	0x10004000,   // 0f 97 seta
-	0x10004000,   // 0f 98 sets
-	0x10004000,   // 0f 99 setns
-	0x10004000,   // 0f 9a setp
-	0x10004000,   // 0f 9b setnp
-	0x10004000,   // 0f 9c setl
-	0x10004000,   // 0f 9d setge
-	0x10004000,   // 0f 9e setle
-	0x10004000,   // 0f 9f setg
-	0x10000000,   // 0f a0 push
-	0x1f10000000, // 0f a1 pop
-	0x10000000,   // 0f a2 cpuid
-	0x10004000,   // 0f a3 bt
-	0x10004111,   // 0f a4 shld
-	0x10004000,   // 0f a5 shld
-	0x0,          // 0f a6 montmul xsha1 xsha256
-	0x0,          // 0f a7 xstore-rng xcrypt-ecb xcrypt-cbc xcrypt-ctr xcrypt-cfb xcrypt-ofb
-	0x10000000,   // 0f a8 push
-	0x1f10000000, // 0f a9 pop
-	0xa10040000,  // 0f aa rsm
-	0x10004000,   // 0f ab bts
-	0x10004111,   // 0f ac shrd
-	0x10004000,   // 0f ad shrd
-	0x20000460,   // 0f ae fxsave fxrstor ldmxcsr stmxcsr xsave xrstor xsaveopt clflush fxsave64 fxrstor64 xsave64 xrstor64 xsaveopt64 ldmxcsr stmxcsr clwb clflushopt ptwrite clrssbsy rdfsbase rdgsbase wrfsbase wrgsbase w0 w1 tpause umonitor umwait clflush lfence mfence sfence
-	0x10004000,   // 0f af imul
-	0x10004000,   // 0f b0 cmpxchg
-	0x10004000,   // 0f b1 cmpxchg
-	0x20000340,   // 0f b2 lss
-	0x10004000,   // 0f b3 btr
-	0x20000340,   // 0f b4 lfs
-	0x20000340,   // 0f b5 lgs
-	0x10004000,   // 0f b6 movzb
-	0x10004000,   // 0f b7 movzw
-	0x0,          // 0f b8 popcnt
-	0x1410084000, // 0f b9 ud1
-	0x20000360,   // 0f ba bt bts btr btc
-	0x10004000,   // 0f bb btc
-	0x10004000,   // 0f bc tzcnt bsf bsf
-	0x10004000,   // 0f bd lzcnt bsr bsr
-	0x10004000,   // 0f be movsb
-	0x10004000,   // 0f bf movsw
-	0x10004000,   // 0f c0 xadd
-	0x10004000,   // 0f c1 xadd
-	0x10004111,   // 0f c2 cmp?ps cmp?pd cmp?ss cmp?sd
-	0x0,          // 0f c3 movnti
-	0x10004111,   // 0f c4 pinsrw
-	0x20000380,   // 0f c5 pextrw
-	0x10004111,   // 0f c6 shufps shufpd
-	0x20000480,   // 0f c7 w0 w1 vmptrld vmclear vmxon vmptrst senduipi rdpid rdrand rdseed
-	0x10000000,   // 0f c8 bswap
-	0x10000000,   // 0f c9 bswap
-	0x10000000,   // 0f ca bswap
-	0x10000000,   // 0f cb bswap
-	0x10000000,   // 0f cc bswap
-	0x10000000,   // 0f cd bswap
-	0x10000000,   // 0f ce bswap
-	0x10000000,   // 0f cf bswap
-	0x10004000,   // 0f d0 addsubpd addsubps
-	0x10004000,   // 0f d1 psrlw
-	0x10004000,   // 0f d2 psrld
-	0x10004000,   // 0f d3 psrlq
-	0x10004000,   // 0f d4 paddq
-	0x10004000,   // 0f d5 pmullw
-	0x10004000,   // 0f d6 movq movq2dq movdq2q
-	0x200002a0,   // 0f d7 pmovmskb
-	0x10004000,   // 0f d8 psubusb
-	0x10004000,   // 0f d9 psubusw
-	0x10004000,   // 0f da pminub
-	0x10004000,   // 0f db pand
-	0x10004000,   // 0f dc paddusb
-	0x10004000,   // 0f dd paddusw
-	0x10004000,   // 0f de pmaxub
-	0x10004000,   // 0f df pandn
-	0x10004000,   // 0f e0 pavgb
-	0x10004000,   // 0f e1 psraw
-	0x10004000,   // 0f e2 psrad
-	0x10004000,   // 0f e3 pavgw
-	0x10004000,   // 0f e4 pmulhuw
-	0x10004000,   // 0f e5 pmulhw
-	0x10004000,   // 0f e6 cvttpd2dq cvtdq2pd cvtpd2dq
-	0x20000220,   // 0f e7 movntq movntdq
-	0x10004000,   // 0f e8 psubsb
-	0x10004000,   // 0f e9 psubsw
-	0x10004000,   // 0f ea pminsw
-	0x10004000,   // 0f eb por
-	0x10004000,   // 0f ec paddsb
-	0x10004000,   // 0f ed paddsw
-	0x10004000,   // 0f ee pmaxsw
-	0x10004000,   // 0f ef pxor
-	0x0,          // 0f f0 lddqu
-	0x10004000,   // 0f f1 psllw
-	0x10004000,   // 0f f2 pslld
-	0x10004000,   // 0f f3 psllq
-	0x10004000,   // 0f f4 pmuludq
-	0x10004000,   // 0f f5 pmaddwd
-	0x10004000,   // 0f f6 psadbw
-	0x200002a0,   // 0f f7 maskmovq maskmovdqu
-	0x10004000,   // 0f f8 psubb
-	0x10004000,   // 0f f9 psubw
-	0x10004000,   // 0f fa psubd
-	0x10004000,   // 0f fb psubq
-	0x10004000,   // 0f fc paddb
-	0x10004000,   // 0f fd paddw
-	0x10004000,   // 0f fe paddd
-	0x1410084000, // 0f ff ud0
-	0x200001e0,   // 0f 00 sldt str lkgs lldt ltr verr verw
-	0x200004a0,   // 0f 01 sgdt sidt lgdt lidt smsw lmsw rstorssp invlpg enclv vmcall vmlaunch vmresume vmxoff pconfig pbndkb wrmsrns wrmsrlist rdmsrlist erets eretu monitor mwait clac stac tdcall seamret seamops seamcall encls xgetbv xsetbv vmfunc xend xtest enclu vmgexit vmrun vmmcall vmload vmsave stgi clgi skinit invlpga smsw serialize setssbsy xsusldtrk xresldtrk saveprevssp uiret testui clui stui rdpkru wrpkru lmsw mcommit rmpquery rmpadjust psmash rmpread rmpupdate pvalidate swapgs rdtscp clzero rdpru invlpgb tlbsync monitorx mwaitx
-	0x2a10004000, // 0f 02 lar
-	0x2a10004000, // 0f 03 lsl
-	0x0,          // 0f 04
-	0xf10070000,  // 0f 05 syscall
-	0x14000000,   // 0f 06 clts
-	0xa14040000,  // 0f 07 w0 w1
-	0x14000000,   // 0f 08 invd
-	0x14000000,   // 0f 09 wbnoinvd wbinvd
-	0x0,          // 0f 0a
-	0x1410080000, // 0f 0b ud2
-	0x0,          // 0f 0c
-	0x10004000,   // 0f 0d prefetchw prefetchwt1 prefetch
-	0x10000000,   // 0f 0e femms
-	0x40000000,   // 0f 0f
-	0x10004000,   // 0f 10 movups movupd movss movsd
-	0x10004000,   // 0f 11 movups movupd movss movsd
-	0x10004000,   // 0f 12 movhlps movlps movlpd movsldup movddup
-	0x0,          // 0f 13 movlps movlpd
-	0x0,          // 0f 14 unpcklps unpcklpd
-	0x0,          // 0f 15 unpckhps unpckhpd
-	0x10004000,   // 0f 16 movlhps movhps movhpd movshdup
-	0x0,          // 0f 17 movhps movhpd
-	0x1910004000, // 0f 18 prefetchnta prefetcht0 prefetcht1 prefetcht2 prefetchit1 prefetchit0 nop
-	0x1910004000, // 0f 19 nop
-	0x200004c0,   // 0f 1a bndmov bndcl bndcu bndldx nop
-	0x200004e0,   // 0f 1b bndmov bndmk bndcn bndstx nop
-	0x1910004000, // 0f 1c cldemote nop
-	0x1910004000, // 0f 1d nop
-	0x20000500,   // 0f 1e w0 w1 endbr64 endbr32 nop
-	0x1810004000, // 0f 1f nop
-	0x20000260,   // 0f 20 mov
-	0x20000280,   // 0f 21 mov
-	0x20000260,   // 0f 22 mov
-	0x20000280,   // 0f 23 mov
-	0x0,          // 0f 24
-	0x0,          // 0f 25
-	0x0,          // 0f 26
-	0x0,          // 0f 27
-	0x0,          // 0f 28 movaps movapd
-	0x0,          // 0f 29 movaps movapd
-	0x10004000,   // 0f 2a cvtpi2ps cvtpi2pd cvtsi2ss cvtsi2sd
-	0x20000220,   // 0f 2b movntps movntpd movntss movntsd
-	0x10004000,   // 0f 2c cvttps2pi cvttpd2pi cvttss2si cvttsd2si
-	0x10004000,   // 0f 2d cvtps2pi cvtpd2pi cvtss2si cvtsd2si
-	0x0,          // 0f 2e ucomiss ucomisd
-	0x0,          // 0f 2f comiss comisd
-	0x14000000,   // 0f 30 wrmsr
-	0x10000000,   // 0f 31 rdtsc
-	0x14000000,   // 0f 32 rdmsr
-	0x10000000,   // 0f 33 rdpmc
-	0x1010070000, // 0f 34 sysenter
-	0xa14040000,  // 0f 35 w0 w1
-	0x0,          // 0f 36
-	0x10000000,   // 0f 37 getsec
-	0x40000000,   // 0f 38
-	0x0,          // 0f 39
-	0x40000000,   // 0f 3a
-	0x0,          // 0f 3b
-	0x0,          // 0f 3c
-	0x0,          // 0f 3d
-	0x0,          // 0f 3e
-	0x0,          // 0f 3f
-	0x10004000,   // 0f 40 cmovo
-	0x10004000,   // 0f 41 cmovno
-	0x10004000,   // 0f 42 cmovb
-	0x10004000,   // 0f 43 cmovae
-	0x10004000,   // 0f 44 cmove
-	0x10004000,   // 0f 45 cmovne
-	0x10004000,   // 0f 46 cmovbe
-	0x10004000,   // 0f 47 cmova
-	0x10004000,   // 0f 48 cmovs
-	0x10004000,   // 0f 49 cmovns
-	0x10004000,   // 0f 4a cmovp
-	0x10004000,   // 0f 4b cmovnp
-	0x10004000,   // 0f 4c cmovl
-	0x10004000,   // 0f 4d cmovge
-	0x10004000,   // 0f 4e cmovle
-	0x10004000,   // 0f 4f cmovg
-	0x0,          // 0f 50 movmskps movmskpd
-	0x10004000,   // 0f 51 sqrtps sqrtpd sqrtss sqrtsd
-	0x10004000,   // 0f 52 rsqrtps rsqrtss
-	0x10004000,   // 0f 53 rcpps rcpss
-	0x0,          // 0f 54 andps andpd
-	0x0,          // 0f 55 andnps andnpd
-	0x0,          // 0f 56 orps orpd
-	0x0,          // 0f 57 xorps xorpd
-	0x10004000,   // 0f 58 addps addpd addss addsd
-	0x10004000,   // 0f 59 mulps mulpd mulss mulsd
-	0x10004000,   // 0f 5a cvtps2pd cvtpd2ps cvtss2sd cvtsd2ss
-	0x10004000,   // 0f 5b cvtdq2ps cvtps2dq cvttps2dq
-	0x10004000,   // 0f 5c subps subpd subss subsd
-	0x10004000,   // 0f 5d minps minpd minss minsd
-	0x10004000,   // 0f 5e divps divpd divss divsd
-	0x10004000,   // 0f 5f maxps maxpd maxss maxsd
-	0x0,          // 0f 60 punpcklbw
-	0x0,          // 0f 61 punpcklwd
-	0x0,          // 0f 62 punpckldq
-	0x0,          // 0f 63 packsswb
-	0x0,          // 0f 64 pcmpgtb
-	0x0,          // 0f 65 pcmpgtw
-	0x0,          // 0f 66 pcmpgtd
-	0x0,          // 0f 67 packuswb
-	0x0,          // 0f 68 punpckhbw
-	0x0,          // 0f 69 punpckhwd
-	0x0,          // 0f 6a punpckhdq
-	0x0,          // 0f 6b packssdw
-	0x0,          // 0f 6c punpcklqdq
-	0x0,          // 0f 6d punpckhqdq
-	0x0,          // 0f 6e movd movq
-	0x10004000,   // 0f 6f movq movdqa movdqu
-	0x10004111,   // 0f 70 pshufw pshufd pshufhw pshuflw
-	0x0,          // 0f 71 psrlw psraw psllw
-	0x0,          // 0f 72 psrld psrad pslld
-	0x0,          // 0f 73 psrlq psllq psrldq pslldq
-	0x0,          // 0f 74 pcmpeqb
-	0x0,          // 0f 75 pcmpeqw
-	0x0,          // 0f 76 pcmpeqd
-	0x0,          // 0f 77 emms
-	0x0,          // 0f 78 extrq insertq vmread
-	0x0,          // 0f 79 extrq insertq vmwrite
-	0x0,          // 0f 7a
-	0x0,          // 0f 7b
-	0x0,          // 0f 7c haddpd haddps
-	0x0,          // 0f 7d hsubpd hsubps
-	0x10004000,   // 0f 7e movq movd
-	0x10004000,   // 0f 7f movq movdqa movdqu
-	0x310321444,  // 0f 80 jo
-	0x310321444,  // 0f 81 jno
-	0x310321444,  // 0f 82 jb
-	0x310321444,  // 0f 83 jae
-	0x310321444,  // 0f 84 je
-	0x310321444,  // 0f 85 jne
-	0x310321444,  // 0f 86 jbe
-	0x310321444,  // 0f 87 ja
-	0x310321444,  // 0f 88 js
-	0x310321444,  // 0f 89 jns
-	0x310321444,  // 0f 8a jp
-	0x310321444,  // 0f 8b jnp
-	0x310321444,  // 0f 8c jl
-	0x310321444,  // 0f 8d jge
-	0x310321444,  // 0f 8e jle
-	0x310321444,  // 0f 8f jg
-	0x10004000,   // 0f 90 seto
-	0x10004000,   // 0f 91 setno
-	0x10004000,   // 0f 92 setb
-	0x10004000,   // 0f 93 setae
-	0x10004000,   // 0f 94 sete
-	0x10004000,   // 0f 95 setne
-	0x10004000,   // 0f 96 setbe
-	0x10004000,   // 0f 97 seta
-	0x10004000,   // 0f 98 sets
-	0x10004000,   // 0f 99 setns
-	0x10004000,   // 0f 9a setp
-	0x10004000,   // 0f 9b setnp
-	0x10004000,   // 0f 9c setl
-	0x10004000,   // 0f 9d setge
-	0x10004000,   // 0f 9e setle
-	0x10004000,   // 0f 9f setg
-	0x10000000,   // 0f a0 push
-	0x1f10000000, // 0f a1 pop
-	0x10000000,   // 0f a2 cpuid
-	0x10004000,   // 0f a3 bt
-	0x10004111,   // 0f a4 shld
-	0x10004000,   // 0f a5 shld
-	0x20000520,   // 0f a6 montmul xsha1 xsha256
-	0x20000540,   // 0f a7 xstore-rng xcrypt-ecb xcrypt-cbc xcrypt-ctr xcrypt-cfb xcrypt-ofb
-	0x10000000,   // 0f a8 push
-	0x1f10000000, // 0f a9 pop
-	0xa10040000,  // 0f aa rsm
-	0x10004000,   // 0f ab bts
-	0x10004111,   // 0f ac shrd
-	0x10004000,   // 0f ad shrd
-	0x20000560,   // 0f ae fxsave fxrstor ldmxcsr stmxcsr xsave xrstor xsaveopt clflush fxsave64 fxrstor64 xsave64 xrstor64 xsaveopt64 ldmxcsr stmxcsr clwb clflushopt ptwrite clrssbsy rdfsbase rdgsbase wrfsbase wrgsbase w0 w1 tpause umonitor umwait clflush lfence mfence sfence
-	0x10004000,   // 0f af imul
-	0x10004000,   // 0f b0 cmpxchg
-	0x10004000,   // 0f b1 cmpxchg
-	0x20000340,   // 0f b2 lss
-	0x10004000,   // 0f b3 btr
-	0x20000340,   // 0f b4 lfs
-	0x20000340,   // 0f b5 lgs
-	0x10004000,   // 0f b6 movzb
-	0x10004000,   // 0f b7 movzw
-	0x10004000,   // 0f b8 popcnt
-	0x1410084000, // 0f b9 ud1
-	0x20000360,   // 0f ba bt bts btr btc
-	0x10004000,   // 0f bb btc
-	0x10004000,   // 0f bc tzcnt bsf bsf
-	0x10004000,   // 0f bd lzcnt bsr bsr
-	0x10004000,   // 0f be movsb
-	0x10004000,   // 0f bf movsw
-	0x10004000,   // 0f c0 xadd
-	0x10004000,   // 0f c1 xadd
-	0x10004111,   // 0f c2 cmp?ps cmp?pd cmp?ss cmp?sd
-	0x0,          // 0f c3 movnti
-	0x0,          // 0f c4 pinsrw
-	0x0,          // 0f c5 pextrw
-	0x0,          // 0f c6 shufps shufpd
-	0x20000480,   // 0f c7 w0 w1 vmptrld vmclear vmxon vmptrst senduipi rdpid rdrand rdseed
-	0x10000000,   // 0f c8 bswap
-	0x10000000,   // 0f c9 bswap
-	0x10000000,   // 0f ca bswap
-	0x10000000,   // 0f cb bswap
-	0x10000000,   // 0f cc bswap
-	0x10000000,   // 0f cd bswap
-	0x10000000,   // 0f ce bswap
-	0x10000000,   // 0f cf bswap
-	0x0,          // 0f d0 addsubpd addsubps
-	0x0,          // 0f d1 psrlw
-	0x0,          // 0f d2 psrld
-	0x0,          // 0f d3 psrlq
-	0x0,          // 0f d4 paddq
-	0x0,          // 0f d5 pmullw
-	0x200002a0,   // 0f d6 movq movq2dq movdq2q
-	0x0,          // 0f d7 pmovmskb
-	0x0,          // 0f d8 psubusb
-	0x0,          // 0f d9 psubusw
-	0x0,          // 0f da pminub
-	0x0,          // 0f db pand
-	0x0,          // 0f dc paddusb
-	0x0,          // 0f dd paddusw
-	0x0,          // 0f de pmaxub
-	0x0,          // 0f df pandn
-	0x0,          // 0f e0 pavgb
-	0x0,          // 0f e1 psraw
-	0x0,          // 0f e2 psrad
-	0x0,          // 0f e3 pavgw
-	0x0,          // 0f e4 pmulhuw
-	0x0,          // 0f e5 pmulhw
-	0x10004000,   // 0f e6 cvttpd2dq cvtdq2pd cvtpd2dq
-	0x0,          // 0f e7 movntq movntdq
-	0x0,          // 0f e8 psubsb
-	0x0,          // 0f e9 psubsw
-	0x0,          // 0f ea pminsw
-	0x0,          // 0f eb por
-	0x0,          // 0f ec paddsb
-	0x0,          // 0f ed paddsw
-	0x0,          // 0f ee pmaxsw
-	0x0,          // 0f ef pxor
-	0x0,          // 0f f0 lddqu
-	0x0,          // 0f f1 psllw
-	0x0,          // 0f f2 pslld
-	0x0,          // 0f f3 psllq
-	0x0,          // 0f f4 pmuludq
-	0x0,          // 0f f5 pmaddwd
-	0x0,          // 0f f6 psadbw
-	0x0,          // 0f f7 maskmovq maskmovdqu
-	0x0,          // 0f f8 psubb
-	0x0,          // 0f f9 psubw
-	0x0,          // 0f fa psubd
-	0x0,          // 0f fb psubq
-	0x0,          // 0f fc paddb
-	0x0,          // 0f fd paddw
-	0x0,          // 0f fe paddd
-	0x1410084000, // 0f ff ud0
-	0x20000580,   // 0f 00 sldt str lkgs lldt ltr verr verw
-	0x200005a0,   // 0f 01 sgdt sidt lgdt lidt smsw lmsw rstorssp invlpg enclv vmcall vmlaunch vmresume vmxoff pconfig pbndkb wrmsrns wrmsrlist rdmsrlist erets eretu monitor mwait clac stac tdcall seamret seamops seamcall encls xgetbv xsetbv vmfunc xend xtest enclu vmgexit vmrun vmmcall vmload vmsave stgi clgi skinit invlpga smsw serialize setssbsy xsusldtrk xresldtrk saveprevssp uiret testui clui stui rdpkru wrpkru lmsw mcommit rmpquery rmpadjust psmash rmpread rmpupdate pvalidate swapgs rdtscp clzero rdpru invlpgb tlbsync monitorx mwaitx
-	0x2a10004000, // 0f 02 lar
-	0x2a10004000, // 0f 03 lsl
-	0x0,          // 0f 04
-	0xf10070000,  // 0f 05 syscall
-	0x14000000,   // 0f 06 clts
-	0xa14040000,  // 0f 07 w0 w1
-	0x14000000,   // 0f 08 invd
-	0x14000000,   // 0f 09 wbnoinvd wbinvd
-	0x0,          // 0f 0a
-	0x1410080000, // 0f 0b ud2
-	0x0,          // 0f 0c
-	0x10004000,   // 0f 0d prefetchw prefetchwt1 prefetch
-	0x10000000,   // 0f 0e femms
-	0x40000000,   // 0f 0f
-	0x10004000,   // 0f 10 movups movupd movss movsd
-	0x10004000,   // 0f 11 movups movupd movss movsd
-	0x10004000,   // 0f 12 movhlps movlps movlpd movsldup movddup
-	0x0,          // 0f 13 movlps movlpd
-	0x0,          // 0f 14 unpcklps unpcklpd
-	0x0,          // 0f 15 unpckhps unpckhpd
-	0x0,          // 0f 16 movlhps movhps movhpd movshdup
-	0x0,          // 0f 17 movhps movhpd
-	0x1910004000, // 0f 18 prefetchnta prefetcht0 prefetcht1 prefetcht2 prefetchit1 prefetchit0 nop
-	0x1910004000, // 0f 19 nop
-	0x200004c0,   // 0f 1a bndmov bndcl bndcu bndldx nop
-	0x200004c0,   // 0f 1b bndmov bndmk bndcn bndstx nop
-	0x1910004000, // 0f 1c cldemote nop
-	0x1910004000, // 0f 1d nop
-	0x1910004000, // 0f 1e w0 w1 endbr64 endbr32 nop
-	0x1810004000, // 0f 1f nop
-	0x20000260,   // 0f 20 mov
-	0x20000280,   // 0f 21 mov
-	0x20000260,   // 0f 22 mov
-	0x20000280,   // 0f 23 mov
-	0x0,          // 0f 24
-	0x0,          // 0f 25
-	0x0,          // 0f 26
-	0x0,          // 0f 27
-	0x0,          // 0f 28 movaps movapd
-	0x0,          // 0f 29 movaps movapd
-	0x10004000,   // 0f 2a cvtpi2ps cvtpi2pd cvtsi2ss cvtsi2sd
-	0x20000220,   // 0f 2b movntps movntpd movntss movntsd
-	0x10004000,   // 0f 2c cvttps2pi cvttpd2pi cvttss2si cvttsd2si
-	0x10004000,   // 0f 2d cvtps2pi cvtpd2pi cvtss2si cvtsd2si
-	0x0,          // 0f 2e ucomiss ucomisd
-	0x0,          // 0f 2f comiss comisd
-	0x14000000,   // 0f 30 wrmsr
-	0x10000000,   // 0f 31 rdtsc
-	0x14000000,   // 0f 32 rdmsr
-	0x10000000,   // 0f 33 rdpmc
-	0x1010070000, // 0f 34 sysenter
-	0xa14040000,  // 0f 35 w0 w1
-	0x0,          // 0f 36
-	0x10000000,   // 0f 37 getsec
-	0x40000000,   // 0f 38
-	0x0,          // 0f 39
-	0x40000000,   // 0f 3a
-	0x0,          // 0f 3b
-	0x0,          // 0f 3c
-	0x0,          // 0f 3d
-	0x0,          // 0f 3e
-	0x0,          // 0f 3f
-	0x10004000,   // 0f 40 cmovo
-	0x10004000,   // 0f 41 cmovno
-	0x10004000,   // 0f 42 cmovb
-	0x10004000,   // 0f 43 cmovae
-	0x10004000,   // 0f 44 cmove
-	0x10004000,   // 0f 45 cmovne
-	0x10004000,   // 0f 46 cmovbe
-	0x10004000,   // 0f 47 cmova
-	0x10004000,   // 0f 48 cmovs
-	0x10004000,   // 0f 49 cmovns
-	0x10004000,   // 0f 4a cmovp
-	0x10004000,   // 0f 4b cmovnp
-	0x10004000,   // 0f 4c cmovl
-	0x10004000,   // 0f 4d cmovge
-	0x10004000,   // 0f 4e cmovle
-	0x10004000,   // 0f 4f cmovg
-	0x0,          // 0f 50 movmskps movmskpd
-	0x10004000,   // 0f 51 sqrtps sqrtpd sqrtss sqrtsd
-	0x0,          // 0f 52 rsqrtps rsqrtss
-	0x0,          // 0f 53 rcpps rcpss
-	0x0,          // 0f 54 andps andpd
-	0x0,          // 0f 55 andnps andnpd
-	0x0,          // 0f 56 orps orpd
-	0x0,          // 0f 57 xorps xorpd
-	0x10004000,   // 0f 58 addps addpd addss addsd
-	0x10004000,   // 0f 59 mulps mulpd mulss mulsd
-	0x10004000,   // 0f 5a cvtps2pd cvtpd2ps cvtss2sd cvtsd2ss
-	0x0,          // 0f 5b cvtdq2ps cvtps2dq cvttps2dq
-	0x10004000,   // 0f 5c subps subpd subss subsd
-	0x10004000,   // 0f 5d minps minpd minss minsd
-	0x10004000,   // 0f 5e divps divpd divss divsd
-	0x10004000,   // 0f 5f maxps maxpd maxss maxsd
-	0x0,          // 0f 60 punpcklbw
-	0x0,          // 0f 61 punpcklwd
-	0x0,          // 0f 62 punpckldq
-	0x0,          // 0f 63 packsswb
-	0x0,          // 0f 64 pcmpgtb
-	0x0,          // 0f 65 pcmpgtw
-	0x0,          // 0f 66 pcmpgtd
-	0x0,          // 0f 67 packuswb
-	0x0,          // 0f 68 punpckhbw
-	0x0,          // 0f 69 punpckhwd
-	0x0,          // 0f 6a punpckhdq
-	0x0,          // 0f 6b packssdw
-	0x0,          // 0f 6c punpcklqdq
-	0x0,          // 0f 6d punpckhqdq
-	0x0,          // 0f 6e movd movq
-	0x0,          // 0f 6f movq movdqa movdqu
-	0x10004111,   // 0f 70 pshufw pshufd pshufhw pshuflw
-	0x0,          // 0f 71 psrlw psraw psllw
-	0x0,          // 0f 72 psrld psrad pslld
-	0x0,          // 0f 73 psrlq psllq psrldq pslldq
-	0x0,          // 0f 74 pcmpeqb
-	0x0,          // 0f 75 pcmpeqw
-	0x0,          // 0f 76 pcmpeqd
-	0x0,          // 0f 77 emms
-	0x200005c0,   // 0f 78 extrq insertq vmread
-	0x200002a0,   // 0f 79 extrq insertq vmwrite
-	0x0,          // 0f 7a
-	0x0,          // 0f 7b
-	0x10004000,   // 0f 7c haddpd haddps
-	0x10004000,   // 0f 7d hsubpd hsubps
-	0x0,          // 0f 7e movq movd
-	0x0,          // 0f 7f movq movdqa movdqu
-	0x310321444,  // 0f 80 jo
-	0x310321444,  // 0f 81 jno
-	0x310321444,  // 0f 82 jb
-	0x310321444,  // 0f 83 jae
-	0x310321444,  // 0f 84 je
-	0x310321444,  // 0f 85 jne
-	0x310321444,  // 0f 86 jbe
-	0x310321444,  // 0f 87 ja
-	0x310321444,  // 0f 88 js
-	0x310321444,  // 0f 89 jns
-	0x310321444,  // 0f 8a jp
-	0x310321444,  // 0f 8b jnp
-	0x310321444,  // 0f 8c jl
-	0x310321444,  // 0f 8d jge
-	0x310321444,  // 0f 8e jle
-	0x310321444,  // 0f 8f jg
-	0x10004000,   // 0f 90 seto
-	0x10004000,   // 0f 91 setno
-	0x10004000,   // 0f 92 setb
-	0x10004000,   // 0f 93 setae
-	0x10004000,   // 0f 94 sete
-	0x10004000,   // 0f 95 setne
-	0x10004000,   // 0f 96 setbe
-	0x10004000,   // 0f 97 seta
-	0x10004000,   // 0f 98 sets
-	0x10004000,   // 0f 99 setns
-	0x10004000,   // 0f 9a setp
-	0x10004000,   // 0f 9b setnp
-	0x10004000,   // 0f 9c setl
-	0x10004000,   // 0f 9d setge
-	0x10004000,   // 0f 9e setle
-	0x10004000,   // 0f 9f setg
-	0x10000000,   // 0f a0 push
-	0x1f10000000, // 0f a1 pop
-	0x10000000,   // 0f a2 cpuid
-	0x10004000,   // 0f a3 bt
-	0x10004111,   // 0f a4 shld
-	0x10004000,   // 0f a5 shld
-	0x0,          // 0f a6 montmul xsha1 xsha256
-	0x0,          // 0f a7 xstore-rng xcrypt-ecb xcrypt-cbc xcrypt-ctr xcrypt-cfb xcrypt-ofb
-	0x10000000,   // 0f a8 push
-	0x1f10000000, // 0f a9 pop
-	0xa10040000,  // 0f aa rsm
-	0x10004000,   // 0f ab bts
-	0x10004111,   // 0f ac shrd
-	0x10004000,   // 0f ad shrd
-	0x200005e0,   // 0f ae fxsave fxrstor ldmxcsr stmxcsr xsave xrstor xsaveopt clflush fxsave64 fxrstor64 xsave64 xrstor64 xsaveopt64 ldmxcsr stmxcsr clwb clflushopt ptwrite clrssbsy rdfsbase rdgsbase wrfsbase wrgsbase w0 w1 tpause umonitor umwait clflush lfence mfence sfence
-	0x10004000,   // 0f af imul
-	0x10004000,   // 0f b0 cmpxchg
-	0x10004000,   // 0f b1 cmpxchg
-	0x20000340,   // 0f b2 lss
-	0x10004000,   // 0f b3 btr
-	0x20000340,   // 0f b4 lfs
-	0x20000340,   // 0f b5 lgs
-	0x10004000,   // 0f b6 movzb
-	0x10004000,   // 0f b7 movzw
-	0x0,          // 0f b8 popcnt
-	0x1410084000, // 0f b9 ud1
-	0x20000360,   // 0f ba bt bts btr btc
-	0x10004000,   // 0f bb btc
-	0x10004000,   // 0f bc tzcnt bsf bsf
-	0x10004000,   // 0f bd lzcnt bsr bsr
-	0x10004000,   // 0f be movsb
-	0x10004000,   // 0f bf movsw
-	0x10004000,   // 0f c0 xadd
-	0x10004000,   // 0f c1 xadd
-	0x10004111,   // 0f c2 cmp?ps cmp?pd cmp?ss cmp?sd
-	0x0,          // 0f c3 movnti
-	0x0,          // 0f c4 pinsrw
-	0x0,          // 0f c5 pextrw
-	0x0,          // 0f c6 shufps shufpd
-	0x20000600,   // 0f c7 w0 w1 vmptrld vmclear vmxon vmptrst senduipi rdpid rdrand rdseed
-	0x10000000,   // 0f c8 bswap
-	0x10000000,   // 0f c9 bswap
-	0x10000000,   // 0f ca bswap
-	0x10000000,   // 0f cb bswap
-	0x10000000,   // 0f cc bswap
-	0x10000000,   // 0f cd bswap
-	0x10000000,   // 0f ce bswap
-	0x10000000,   // 0f cf bswap
-	0x10004000,   // 0f d0 addsubpd addsubps
-	0x0,          // 0f d1 psrlw
-	0x0,          // 0f d2 psrld
-	0x0,          // 0f d3 psrlq
-	0x0,          // 0f d4 paddq
-	0x0,          // 0f d5 pmullw
-	0x200002a0,   // 0f d6 movq movq2dq movdq2q
-	0x0,          // 0f d7 pmovmskb
-	0x0,          // 0f d8 psubusb
-	0x0,          // 0f d9 psubusw
-	0x0,          // 0f da pminub
-	0x0,          // 0f db pand
-	0x0,          // 0f dc paddusb
-	0x0,          // 0f dd paddusw
-	0x0,          // 0f de pmaxub
-	0x0,          // 0f df pandn
-	0x0,          // 0f e0 pavgb
-	0x0,          // 0f e1 psraw
-	0x0,          // 0f e2 psrad
-	0x0,          // 0f e3 pavgw
-	0x0,          // 0f e4 pmulhuw
-	0x0,          // 0f e5 pmulhw
-	0x10004000,   // 0f e6 cvttpd2dq cvtdq2pd cvtpd2dq
-	0x0,          // 0f e7 movntq movntdq
-	0x0,          // 0f e8 psubsb
-	0x0,          // 0f e9 psubsw
-	0x0,          // 0f ea pminsw
-	0x0,          // 0f eb por
-	0x0,          // 0f ec paddsb
-	0x0,          // 0f ed paddsw
-	0x0,          // 0f ee pmaxsw
-	0x0,          // 0f ef pxor
-	0x20000220,   // 0f f0 lddqu
-	0x0,          // 0f f1 psllw
-	0x0,          // 0f f2 pslld
-	0x0,          // 0f f3 psllq
-	0x0,          // 0f f4 pmuludq
-	0x0,          // 0f f5 pmaddwd
-	0x0,          // 0f f6 psadbw
-	0x0,          // 0f f7 maskmovq maskmovdqu
-	0x0,          // 0f f8 psubb
-	0x0,          // 0f f9 psubw
-	0x0,          // 0f fa psubd
-	0x0,          // 0f fb psubq
-	0x0,          // 0f fc paddb
-	0x0,          // 0f fd paddw
-	0x0,          // 0f fe paddd
-	0x1410084000, // 0f ff ud0
-	0x10004000,   // 0f38 00 pshufb
-	0x10004000,   // 0f38 01 phaddw
-	0x10004000,   // 0f38 02 phaddd
-	0x10004000,   // 0f38 03 phaddsw
-	0x10004000,   // 0f38 04 pmaddubsw
-	0x10004000,   // 0f38 05 phsubw
-	0x10004000,   // 0f38 06 phsubd
-	0x10004000,   // 0f38 07 phsubsw
-	0x10004000,   // 0f38 08 psignb
-	0x10004000,   // 0f38 09 psignw
-	0x10004000,   // 0f38 0a psignd
-	0x10004000,   // 0f38 0b pmulhrsw
-	0x0,          // 0f38 0c
-	0x0,          // 0f38 0d
-	0x0,          // 0f38 0e
-	0x0,          // 0f38 0f
-	0x0,          // 0f38 10 pblendvb
-	0x0,          // 0f38 11
-	0x0,          // 0f38 12
-	0x0,          // 0f38 13
-	0x0,          // 0f38 14 blendvps
-	0x0,          // 0f38 15 blendvpd
-	0x0,          // 0f38 16
-	0x0,          // 0f38 17 ptest
-	0x0,          // 0f38 18
-	0x0,          // 0f38 19
-	0x0,          // 0f38 1a
-	0x0,          // 0f38 1b
-	0x10004000,   // 0f38 1c pabsb
-	0x10004000,   // 0f38 1d pabsw
-	0x10004000,   // 0f38 1e pabsd
-	0x0,          // 0f38 1f
-	0x0,          // 0f38 20 pmovsxbw
-	0x0,          // 0f38 21 pmovsxbd
-	0x0,          // 0f38 22 pmovsxbq
-	0x0,          // 0f38 23 pmovsxwd
-	0x0,          // 0f38 24 pmovsxwq
-	0x0,          // 0f38 25 pmovsxdq
-	0x0,          // 0f38 26
-	0x0,          // 0f38 27
-	0x0,          // 0f38 28 pmuldq
-	0x0,          // 0f38 29 pcmpeqq
-	0x0,          // 0f38 2a movntdqa
-	0x0,          // 0f38 2b packusdw
-	0x0,          // 0f38 2c
-	0x0,          // 0f38 2d
-	0x0,          // 0f38 2e
-	0x0,          // 0f38 2f
-	0x0,          // 0f38 30 pmovzxbw
-	0x0,          // 0f38 31 pmovzxbd
-	0x0,          // 0f38 32 pmovzxbq
-	0x0,          // 0f38 33 pmovzxwd
-	0x0,          // 0f38 34 pmovzxwq
-	0x0,          // 0f38 35 pmovzxdq
-	0x0,          // 0f38 36
-	0x0,          // 0f38 37 pcmpgtq
-	0x0,          // 0f38 38 pminsb
-	0x0,          // 0f38 39 pminsd
-	0x0,          // 0f38 3a pminuw
-	0x0,          // 0f38 3b pminud
-	0x0,          // 0f38 3c pmaxsb
-	0x0,          // 0f38 3d pmaxsd
-	0x0,          // 0f38 3e pmaxuw
-	0x0,          // 0f38 3f pmaxud
-	0x0,          // 0f38 40 pmulld
-	0x0,          // 0f38 41 phminposuw
-	0x0,          // 0f38 42
-	0x0,          // 0f38 43
-	0x0,          // 0f38 44
-	0x0,          // 0f38 45
-	0x0,          // 0f38 46
-	0x0,          // 0f38 47
-	0x0,          // 0f38 48
-	0x0,          // 0f38 49
-	0x0,          // 0f38 4a
-	0x0,          // 0f38 4b
-	0x0,          // 0f38 4c
-	0x0,          // 0f38 4d
-	0x0,          // 0f38 4e
-	0x0,          // 0f38 4f
-	0x0,          // 0f38 50
-	0x0,          // 0f38 51
-	0x0,          // 0f38 52
-	0x0,          // 0f38 53
-	0x0,          // 0f38 54
-	0x0,          // 0f38 55
-	0x0,          // 0f38 56
-	0x0,          // 0f38 57
-	0x0,          // 0f38 58
-	0x0,          // 0f38 59
-	0x0,          // 0f38 5a
-	0x0,          // 0f38 5b
-	0x0,          // 0f38 5c
-	0x0,          // 0f38 5d
-	0x0,          // 0f38 5e
-	0x0,          // 0f38 5f
-	0x0,          // 0f38 60
-	0x0,          // 0f38 61
-	0x0,          // 0f38 62
-	0x0,          // 0f38 63
-	0x0,          // 0f38 64
-	0x0,          // 0f38 65
-	0x0,          // 0f38 66
-	0x0,          // 0f38 67
-	0x0,          // 0f38 68
-	0x0,          // 0f38 69
-	0x0,          // 0f38 6a
-	0x0,          // 0f38 6b
-	0x0,          // 0f38 6c
-	0x0,          // 0f38 6d
-	0x0,          // 0f38 6e
-	0x0,          // 0f38 6f
-	0x0,          // 0f38 70
-	0x0,          // 0f38 71
-	0x0,          // 0f38 72
-	0x0,          // 0f38 73
-	0x0,          // 0f38 74
-	0x0,          // 0f38 75
-	0x0,          // 0f38 76
-	0x0,          // 0f38 77
-	0x0,          // 0f38 78
-	0x0,          // 0f38 79
-	0x0,          // 0f38 7a
-	0x0,          // 0f38 7b
-	0x0,          // 0f38 7c
-	0x0,          // 0f38 7d
-	0x0,          // 0f38 7e
-	0x0,          // 0f38 7f
-	0x0,          // 0f38 80 invept
-	0x0,          // 0f38 81 invvpid
-	0x0,          // 0f38 82 invpcid
-	0x0,          // 0f38 83
-	0x0,          // 0f38 84
-	0x0,          // 0f38 85
-	0x0,          // 0f38 86
-	0x0,          // 0f38 87
-	0x0,          // 0f38 88
-	0x0,          // 0f38 89
-	0x0,          // 0f38 8a
-	0x0,          // 0f38 8b
-	0x0,          // 0f38 8c
-	0x0,          // 0f38 8d
-	0x0,          // 0f38 8e
-	0x0,          // 0f38 8f
-	0x0,          // 0f38 90
-	0x0,          // 0f38 91
-	0x0,          // 0f38 92
-	0x0,          // 0f38 93
-	0x0,          // 0f38 94
-	0x0,          // 0f38 95
-	0x0,          // 0f38 96
-	0x0,          // 0f38 97
-	0x0,          // 0f38 98
-	0x0,          // 0f38 99
-	0x0,          // 0f38 9a
-	0x0,          // 0f38 9b
-	0x0,          // 0f38 9c
-	0x0,          // 0f38 9d
-	0x0,          // 0f38 9e
-	0x0,          // 0f38 9f
-	0x0,          // 0f38 a0
-	0x0,          // 0f38 a1
-	0x0,          // 0f38 a2
-	0x0,          // 0f38 a3
-	0x0,          // 0f38 a4
-	0x0,          // 0f38 a5
-	0x0,          // 0f38 a6
-	0x0,          // 0f38 a7
-	0x0,          // 0f38 a8
-	0x0,          // 0f38 a9
-	0x0,          // 0f38 aa
-	0x0,          // 0f38 ab
-	0x0,          // 0f38 ac
-	0x0,          // 0f38 ad
-	0x0,          // 0f38 ae
-	0x0,          // 0f38 af
-	0x0,          // 0f38 b0
-	0x0,          // 0f38 b1
-	0x0,          // 0f38 b2
-	0x0,          // 0f38 b3
-	0x0,          // 0f38 b4
-	0x0,          // 0f38 b5
-	0x0,          // 0f38 b6
-	0x0,          // 0f38 b7
-	0x0,          // 0f38 b8
-	0x0,          // 0f38 b9
-	0x0,          // 0f38 ba
-	0x0,          // 0f38 bb
-	0x0,          // 0f38 bc
-	0x0,          // 0f38 bd
-	0x0,          // 0f38 be
-	0x0,          // 0f38 bf
-	0x0,          // 0f38 c0
-	0x0,          // 0f38 c1
-	0x0,          // 0f38 c2
-	0x0,          // 0f38 c3
-	0x0,          // 0f38 c4
-	0x0,          // 0f38 c5
-	0x0,          // 0f38 c6
-	0x0,          // 0f38 c7
-	0x10004000,   // 0f38 c8 sha1nexte
-	0x10004000,   // 0f38 c9 sha1msg1
-	0x10004000,   // 0f38 ca sha1msg2
-	0x10004000,   // 0f38 cb sha256rnds2
-	0x10004000,   // 0f38 cc sha256msg1
-	0x10004000,   // 0f38 cd sha256msg2
-	0x0,          // 0f38 ce
-	0x0,          // 0f38 cf gf2p8mulb
-	0x0,          // 0f38 d0
-	0x0,          // 0f38 d1
-	0x0,          // 0f38 d2
-	0x0,          // 0f38 d3
-	0x0,          // 0f38 d4
-	0x0,          // 0f38 d5
-	0x0,          // 0f38 d6
-	0x0,          // 0f38 d7
-	0x0,          // 0f38 d8 aesencwide128kl aesdecwide128kl aesencwide256kl aesdecwide256kl
-	0x0,          // 0f38 d9
-	0x0,          // 0f38 da
-	0x0,          // 0f38 db aesimc
-	0x0,          // 0f38 dc loadiwkey aesenc128kl aesenc
-	0x0,          // 0f38 dd aesdec128kl aesenclast
-	0x0,          // 0f38 de aesenc256kl aesdec
-	0x0,          // 0f38 df aesdec256kl aesdeclast
-	0x0,          // 0f38 e0
-	0x0,          // 0f38 e1
-	0x0,          // 0f38 e2
-	0x0,          // 0f38 e3
-	0x0,          // 0f38 e4
-	0x0,          // 0f38 e5
-	0x0,          // 0f38 e6
-	0x0,          // 0f38 e7
-	0x0,          // 0f38 e8
-	0x0,          // 0f38 e9
-	0x0,          // 0f38 ea
-	0x0,          // 0f38 eb
-	0x0,          // 0f38 ec
-	0x0,          // 0f38 ed
-	0x0,          // 0f38 ee
-	0x0,          // 0f38 ef
-	0x20000220,   // 0f38 f0 crc32 movbe
-	0x20000220,   // 0f38 f1 crc32 movbe
-	0x0,          // 0f38 f2
-	0x0,          // 0f38 f3
-	0x0,          // 0f38 f4
-	0x0,          // 0f38 f5 w0 w1
-	0x20000220,   // 0f38 f6 w0 w1 adcx adox
-	0x0,          // 0f38 f7
-	0x0,          // 0f38 f8 urdmsr uwrmsr movdir64b enqcmds enqcmd
-	0x20000220,   // 0f38 f9 movdiri
-	0x0,          // 0f38 fa encodekey128
-	0x0,          // 0f38 fb encodekey256
-	0x20000220,   // 0f38 fc aadd aand axor aor
-	0x0,          // 0f38 fd
-	0x0,          // 0f38 fe
-	0x0,          // 0f38 ff
-	0x10004000,   // 0f38 00 pshufb
-	0x10004000,   // 0f38 01 phaddw
-	0x10004000,   // 0f38 02 phaddd
-	0x10004000,   // 0f38 03 phaddsw
-	0x10004000,   // 0f38 04 pmaddubsw
-	0x10004000,   // 0f38 05 phsubw
-	0x10004000,   // 0f38 06 phsubd
-	0x10004000,   // 0f38 07 phsubsw
-	0x10004000,   // 0f38 08 psignb
-	0x10004000,   // 0f38 09 psignw
-	0x10004000,   // 0f38 0a psignd
-	0x10004000,   // 0f38 0b pmulhrsw
-	0x0,          // 0f38 0c
-	0x0,          // 0f38 0d
-	0x0,          // 0f38 0e
-	0x0,          // 0f38 0f
-	0x10004000,   // 0f38 10 pblendvb
-	0x0,          // 0f38 11
-	0x0,          // 0f38 12
-	0x0,          // 0f38 13
-	0x10004000,   // 0f38 14 blendvps
-	0x10004000,   // 0f38 15 blendvpd
-	0x0,          // 0f38 16
-	0x10004000,   // 0f38 17 ptest
-	0x0,          // 0f38 18
-	0x0,          // 0f38 19
-	0x0,          // 0f38 1a
-	0x0,          // 0f38 1b
-	0x10004000,   // 0f38 1c pabsb
-	0x10004000,   // 0f38 1d pabsw
-	0x10004000,   // 0f38 1e pabsd
-	0x0,          // 0f38 1f
-	0x10004000,   // 0f38 20 pmovsxbw
-	0x10004000,   // 0f38 21 pmovsxbd
-	0x10004000,   // 0f38 22 pmovsxbq
-	0x10004000,   // 0f38 23 pmovsxwd
-	0x10004000,   // 0f38 24 pmovsxwq
-	0x10004000,   // 0f38 25 pmovsxdq
-	0x0,          // 0f38 26
-	0x0,          // 0f38 27
-	0x10004000,   // 0f38 28 pmuldq
-	0x10004000,   // 0f38 29 pcmpeqq
-	0x20000220,   // 0f38 2a movntdqa
-	0x10004000,   // 0f38 2b packusdw
-	0x0,          // 0f38 2c
-	0x0,          // 0f38 2d
-	0x0,          // 0f38 2e
-	0x0,          // 0f38 2f
-	0x10004000,   // 0f38 30 pmovzxbw
-	0x10004000,   // 0f38 31 pmovzxbd
-	0x10004000,   // 0f38 32 pmovzxbq
-	0x10004000,   // 0f38 33 pmovzxwd
-	0x10004000,   // 0f38 34 pmovzxwq
-	0x10004000,   // 0f38 35 pmovzxdq
-	0x0,          // 0f38 36
-	0x10004000,   // 0f38 37 pcmpgtq
-	0x10004000,   // 0f38 38 pminsb
-	0x10004000,   // 0f38 39 pminsd
-	0x10004000,   // 0f38 3a pminuw
-	0x10004000,   // 0f38 3b pminud
-	0x10004000,   // 0f38 3c pmaxsb
-	0x10004000,   // 0f38 3d pmaxsd
-	0x10004000,   // 0f38 3e pmaxuw
-	0x10004000,   // 0f38 3f pmaxud
-	0x10004000,   // 0f38 40 pmulld
-	0x10004000,   // 0f38 41 phminposuw
-	0x0,          // 0f38 42
-	0x0,          // 0f38 43
-	0x0,          // 0f38 44
-	0x0,          // 0f38 45
-	0x0,          // 0f38 46
-	0x0,          // 0f38 47
-	0x0,          // 0f38 48
-	0x0,          // 0f38 49
-	0x0,          // 0f38 4a
-	0x0,          // 0f38 4b
-	0x0,          // 0f38 4c
-	0x0,          // 0f38 4d
-	0x0,          // 0f38 4e
-	0x0,          // 0f38 4f
-	0x0,          // 0f38 50
-	0x0,          // 0f38 51
-	0x0,          // 0f38 52
-	0x0,          // 0f38 53
-	0x0,          // 0f38 54
-	0x0,          // 0f38 55
-	0x0,          // 0f38 56
-	0x0,          // 0f38 57
-	0x0,          // 0f38 58
-	0x0,          // 0f38 59
-	0x0,          // 0f38 5a
-	0x0,          // 0f38 5b
-	0x0,          // 0f38 5c
-	0x0,          // 0f38 5d
-	0x0,          // 0f38 5e
-	0x0,          // 0f38 5f
-	0x0,          // 0f38 60
-	0x0,          // 0f38 61
-	0x0,          // 0f38 62
-	0x0,          // 0f38 63
-	0x0,          // 0f38 64
-	0x0,          // 0f38 65
-	0x0,          // 0f38 66
-	0x0,          // 0f38 67
-	0x0,          // 0f38 68
-	0x0,          // 0f38 69
-	0x0,          // 0f38 6a
-	0x0,          // 0f38 6b
-	0x0,          // 0f38 6c
-	0x0,          // 0f38 6d
-	0x0,          // 0f38 6e
-	0x0,          // 0f38 6f
-	0x0,          // 0f38 70
-	0x0,          // 0f38 71
-	0x0,          // 0f38 72
-	0x0,          // 0f38 73
-	0x0,          // 0f38 74
-	0x0,          // 0f38 75
-	0x0,          // 0f38 76
-	0x0,          // 0f38 77
-	0x0,          // 0f38 78
-	0x0,          // 0f38 79
-	0x0,          // 0f38 7a
-	0x0,          // 0f38 7b
-	0x0,          // 0f38 7c
-	0x0,          // 0f38 7d
-	0x0,          // 0f38 7e
-	0x0,          // 0f38 7f
-	0x20000620,   // 0f38 80 invept
-	0x20000620,   // 0f38 81 invvpid
-	0x20000620,   // 0f38 82 invpcid
-	0x0,          // 0f38 83
-	0x0,          // 0f38 84
-	0x0,          // 0f38 85
-	0x0,          // 0f38 86
-	0x0,          // 0f38 87
-	0x0,          // 0f38 88
-	0x0,          // 0f38 89
-	0x0,          // 0f38 8a
-	0x0,          // 0f38 8b
-	0x0,          // 0f38 8c
-	0x0,          // 0f38 8d
-	0x0,          // 0f38 8e
-	0x0,          // 0f38 8f
-	0x0,          // 0f38 90
-	0x0,          // 0f38 91
-	0x0,          // 0f38 92
-	0x0,          // 0f38 93
-	0x0,          // 0f38 94
-	0x0,          // 0f38 95
-	0x0,          // 0f38 96
-	0x0,          // 0f38 97
-	0x0,          // 0f38 98
-	0x0,          // 0f38 99
-	0x0,          // 0f38 9a
-	0x0,          // 0f38 9b
-	0x0,          // 0f38 9c
-	0x0,          // 0f38 9d
-	0x0,          // 0f38 9e
-	0x0,          // 0f38 9f
-	0x0,          // 0f38 a0
-	0x0,          // 0f38 a1
-	0x0,          // 0f38 a2
-	0x0,          // 0f38 a3
-	0x0,          // 0f38 a4
-	0x0,          // 0f38 a5
-	0x0,          // 0f38 a6
-	0x0,          // 0f38 a7
-	0x0,          // 0f38 a8
-	0x0,          // 0f38 a9
-	0x0,          // 0f38 aa
-	0x0,          // 0f38 ab
-	0x0,          // 0f38 ac
-	0x0,          // 0f38 ad
-	0x0,          // 0f38 ae
-	0x0,          // 0f38 af
-	0x0,          // 0f38 b0
-	0x0,          // 0f38 b1
-	0x0,          // 0f38 b2
-	0x0,          // 0f38 b3
-	0x0,          // 0f38 b4
-	0x0,          // 0f38 b5
-	0x0,          // 0f38 b6
-	0x0,          // 0f38 b7
-	0x0,          // 0f38 b8
-	0x0,          // 0f38 b9
-	0x0,          // 0f38 ba
-	0x0,          // 0f38 bb
-	0x0,          // 0f38 bc
-	0x0,          // 0f38 bd
-	0x0,          // 0f38 be
-	0x0,          // 0f38 bf
-	0x0,          // 0f38 c0
-	0x0,          // 0f38 c1
-	0x0,          // 0f38 c2
-	0x0,          // 0f38 c3
-	0x0,          // 0f38 c4
-	0x0,          // 0f38 c5
-	0x0,          // 0f38 c6
-	0x0,          // 0f38 c7
-	0x0,          // 0f38 c8 sha1nexte
-	0x0,          // 0f38 c9 sha1msg1
-	0x0,          // 0f38 ca sha1msg2
-	0x0,          // 0f38 cb sha256rnds2
-	0x0,          // 0f38 cc sha256msg1
-	0x0,          // 0f38 cd sha256msg2
-	0x0,          // 0f38 ce
-	0x10004000,   // 0f38 cf gf2p8mulb
-	0x0,          // 0f38 d0
-	0x0,          // 0f38 d1
-	0x0,          // 0f38 d2
-	0x0,          // 0f38 d3
-	0x0,          // 0f38 d4
-	0x0,          // 0f38 d5
-	0x0,          // 0f38 d6
-	0x0,          // 0f38 d7
-	0x0,          // 0f38 d8 aesencwide128kl aesdecwide128kl aesencwide256kl aesdecwide256kl
-	0x0,          // 0f38 d9
-	0x0,          // 0f38 da
-	0x10004000,   // 0f38 db aesimc
-	0x10004000,   // 0f38 dc loadiwkey aesenc128kl aesenc
-	0x10004000,   // 0f38 dd aesdec128kl aesenclast
-	0x10004000,   // 0f38 de aesenc256kl aesdec
-	0x10004000,   // 0f38 df aesdec256kl aesdeclast
-	0x0,          // 0f38 e0
-	0x0,          // 0f38 e1
-	0x0,          // 0f38 e2
-	0x0,          // 0f38 e3
-	0x0,          // 0f38 e4
-	0x0,          // 0f38 e5
-	0x0,          // 0f38 e6
-	0x0,          // 0f38 e7
-	0x0,          // 0f38 e8
-	0x0,          // 0f38 e9
-	0x0,          // 0f38 ea
-	0x0,          // 0f38 eb
-	0x0,          // 0f38 ec
-	0x0,          // 0f38 ed
-	0x0,          // 0f38 ee
-	0x0,          // 0f38 ef
-	0x20000220,   // 0f38 f0 crc32 movbe
-	0x20000220,   // 0f38 f1 crc32 movbe
-	0x0,          // 0f38 f2
-	0x0,          // 0f38 f3
-	0x0,          // 0f38 f4
-	0x20000620,   // 0f38 f5 w0 w1
-	0x10004000,   // 0f38 f6 w0 w1 adcx adox
-	0x0,          // 0f38 f7
-	0x20000220,   // 0f38 f8 urdmsr uwrmsr movdir64b enqcmds enqcmd
-	0x0,          // 0f38 f9 movdiri
-	0x0,          // 0f38 fa encodekey128
-	0x0,          // 0f38 fb encodekey256
-	0x20000220,   // 0f38 fc aadd aand axor aor
-	0x0,          // 0f38 fd
-	0x0,          // 0f38 fe
-	0x0,          // 0f38 ff
-	0x0,          // 0f38 00 pshufb
-	0x0,          // 0f38 01 phaddw
-	0x0,          // 0f38 02 phaddd
-	0x0,          // 0f38 03 phaddsw
-	0x0,          // 0f38 04 pmaddubsw
-	0x0,          // 0f38 05 phsubw
-	0x0,          // 0f38 06 phsubd
-	0x0,          // 0f38 07 phsubsw
-	0x0,          // 0f38 08 psignb
-	0x0,          // 0f38 09 psignw
-	0x0,          // 0f38 0a psignd
-	0x0,          // 0f38 0b pmulhrsw
-	0x0,          // 0f38 0c
-	0x0,          // 0f38 0d
-	0x0,          // 0f38 0e
-	0x0,          // 0f38 0f
-	0x0,          // 0f38 10 pblendvb
-	0x0,          // 0f38 11
-	0x0,          // 0f38 12
-	0x0,          // 0f38 13
-	0x0,          // 0f38 14 blendvps
-	0x0,          // 0f38 15 blendvpd
-	0x0,          // 0f38 16
-	0x0,          // 0f38 17 ptest
-	0x0,          // 0f38 18
-	0x0,          // 0f38 19
-	0x0,          // 0f38 1a
-	0x0,          // 0f38 1b
-	0x0,          // 0f38 1c pabsb
-	0x0,          // 0f38 1d pabsw
-	0x0,          // 0f38 1e pabsd
-	0x0,          // 0f38 1f
-	0x0,          // 0f38 20 pmovsxbw
-	0x0,          // 0f38 21 pmovsxbd
-	0x0,          // 0f38 22 pmovsxbq
-	0x0,          // 0f38 23 pmovsxwd
-	0x0,          // 0f38 24 pmovsxwq
-	0x0,          // 0f38 25 pmovsxdq
-	0x0,          // 0f38 26
-	0x0,          // 0f38 27
-	0x0,          // 0f38 28 pmuldq
-	0x0,          // 0f38 29 pcmpeqq
-	0x0,          // 0f38 2a movntdqa
-	0x0,          // 0f38 2b packusdw
-	0x0,          // 0f38 2c
-	0x0,          // 0f38 2d
-	0x0,          // 0f38 2e
-	0x0,          // 0f38 2f
-	0x0,          // 0f38 30 pmovzxbw
-	0x0,          // 0f38 31 pmovzxbd
-	0x0,          // 0f38 32 pmovzxbq
-	0x0,          // 0f38 33 pmovzxwd
-	0x0,          // 0f38 34 pmovzxwq
-	0x0,          // 0f38 35 pmovzxdq
-	0x0,          // 0f38 36
-	0x0,          // 0f38 37 pcmpgtq
-	0x0,          // 0f38 38 pminsb
-	0x0,          // 0f38 39 pminsd
-	0x0,          // 0f38 3a pminuw
-	0x0,          // 0f38 3b pminud
-	0x0,          // 0f38 3c pmaxsb
-	0x0,          // 0f38 3d pmaxsd
-	0x0,          // 0f38 3e pmaxuw
-	0x0,          // 0f38 3f pmaxud
-	0x0,          // 0f38 40 pmulld
-	0x0,          // 0f38 41 phminposuw
-	0x0,          // 0f38 42
-	0x0,          // 0f38 43
-	0x0,          // 0f38 44
-	0x0,          // 0f38 45
-	0x0,          // 0f38 46
-	0x0,          // 0f38 47
-	0x0,          // 0f38 48
-	0x0,          // 0f38 49
-	0x0,          // 0f38 4a
-	0x0,          // 0f38 4b
-	0x0,          // 0f38 4c
-	0x0,          // 0f38 4d
-	0x0,          // 0f38 4e
-	0x0,          // 0f38 4f
-	0x0,          // 0f38 50
-	0x0,          // 0f38 51
-	0x0,          // 0f38 52
-	0x0,          // 0f38 53
-	0x0,          // 0f38 54
-	0x0,          // 0f38 55
-	0x0,          // 0f38 56
-	0x0,          // 0f38 57
-	0x0,          // 0f38 58
-	0x0,          // 0f38 59
-	0x0,          // 0f38 5a
-	0x0,          // 0f38 5b
-	0x0,          // 0f38 5c
-	0x0,          // 0f38 5d
-	0x0,          // 0f38 5e
-	0x0,          // 0f38 5f
-	0x0,          // 0f38 60
-	0x0,          // 0f38 61
-	0x0,          // 0f38 62
-	0x0,          // 0f38 63
-	0x0,          // 0f38 64
-	0x0,          // 0f38 65
-	0x0,          // 0f38 66
-	0x0,          // 0f38 67
-	0x0,          // 0f38 68
-	0x0,          // 0f38 69
-	0x0,          // 0f38 6a
-	0x0,          // 0f38 6b
-	0x0,          // 0f38 6c
-	0x0,          // 0f38 6d
-	0x0,          // 0f38 6e
-	0x0,          // 0f38 6f
-	0x0,          // 0f38 70
-	0x0,          // 0f38 71
-	0x0,          // 0f38 72
-	0x0,          // 0f38 73
-	0x0,          // 0f38 74
-	0x0,          // 0f38 75
-	0x0,          // 0f38 76
-	0x0,          // 0f38 77
-	0x0,          // 0f38 78
-	0x0,          // 0f38 79
-	0x0,          // 0f38 7a
-	0x0,          // 0f38 7b
-	0x0,          // 0f38 7c
-	0x0,          // 0f38 7d
-	0x0,          // 0f38 7e
-	0x0,          // 0f38 7f
-	0x0,          // 0f38 80 invept
-	0x0,          // 0f38 81 invvpid
-	0x0,          // 0f38 82 invpcid
-	0x0,          // 0f38 83
-	0x0,          // 0f38 84
-	0x0,          // 0f38 85
-	0x0,          // 0f38 86
-	0x0,          // 0f38 87
-	0x0,          // 0f38 88
-	0x0,          // 0f38 89
-	0x0,          // 0f38 8a
-	0x0,          // 0f38 8b
-	0x0,          // 0f38 8c
-	0x0,          // 0f38 8d
-	0x0,          // 0f38 8e
-	0x0,          // 0f38 8f
-	0x0,          // 0f38 90
-	0x0,          // 0f38 91
-	0x0,          // 0f38 92
-	0x0,          // 0f38 93
-	0x0,          // 0f38 94
-	0x0,          // 0f38 95
-	0x0,          // 0f38 96
-	0x0,          // 0f38 97
-	0x0,          // 0f38 98
-	0x0,          // 0f38 99
-	0x0,          // 0f38 9a
-	0x0,          // 0f38 9b
-	0x0,          // 0f38 9c
-	0x0,          // 0f38 9d
-	0x0,          // 0f38 9e
-	0x0,          // 0f38 9f
-	0x0,          // 0f38 a0
-	0x0,          // 0f38 a1
-	0x0,          // 0f38 a2
-	0x0,          // 0f38 a3
-	0x0,          // 0f38 a4
-	0x0,          // 0f38 a5
-	0x0,          // 0f38 a6
-	0x0,          // 0f38 a7
-	0x0,          // 0f38 a8
-	0x0,          // 0f38 a9
-	0x0,          // 0f38 aa
-	0x0,          // 0f38 ab
-	0x0,          // 0f38 ac
-	0x0,          // 0f38 ad
-	0x0,          // 0f38 ae
-	0x0,          // 0f38 af
-	0x0,          // 0f38 b0
-	0x0,          // 0f38 b1
-	0x0,          // 0f38 b2
-	0x0,          // 0f38 b3
-	0x0,          // 0f38 b4
-	0x0,          // 0f38 b5
-	0x0,          // 0f38 b6
-	0x0,          // 0f38 b7
-	0x0,          // 0f38 b8
-	0x0,          // 0f38 b9
-	0x0,          // 0f38 ba
-	0x0,          // 0f38 bb
-	0x0,          // 0f38 bc
-	0x0,          // 0f38 bd
-	0x0,          // 0f38 be
-	0x0,          // 0f38 bf
-	0x0,          // 0f38 c0
-	0x0,          // 0f38 c1
-	0x0,          // 0f38 c2
-	0x0,          // 0f38 c3
-	0x0,          // 0f38 c4
-	0x0,          // 0f38 c5
-	0x0,          // 0f38 c6
-	0x0,          // 0f38 c7
-	0x0,          // 0f38 c8 sha1nexte
-	0x0,          // 0f38 c9 sha1msg1
-	0x0,          // 0f38 ca sha1msg2
-	0x0,          // 0f38 cb sha256rnds2
-	0x0,          // 0f38 cc sha256msg1
-	0x0,          // 0f38 cd sha256msg2
-	0x0,          // 0f38 ce
-	0x0,          // 0f38 cf gf2p8mulb
-	0x0,          // 0f38 d0
-	0x0,          // 0f38 d1
-	0x0,          // 0f38 d2
-	0x0,          // 0f38 d3
-	0x0,          // 0f38 d4
-	0x0,          // 0f38 d5
-	0x0,          // 0f38 d6
-	0x0,          // 0f38 d7
-	0x20000640,   // 0f38 d8 aesencwide128kl aesdecwide128kl aesencwide256kl aesdecwide256kl
-	0x0,          // 0f38 d9
-	0x0,          // 0f38 da
-	0x0,          // 0f38 db aesimc
-	0x20000660,   // 0f38 dc loadiwkey aesenc128kl aesenc
-	0x20000220,   // 0f38 dd aesdec128kl aesenclast
-	0x20000220,   // 0f38 de aesenc256kl aesdec
-	0x20000220,   // 0f38 df aesdec256kl aesdeclast
-	0x0,          // 0f38 e0
-	0x0,          // 0f38 e1
-	0x0,          // 0f38 e2
-	0x0,          // 0f38 e3
-	0x0,          // 0f38 e4
-	0x0,          // 0f38 e5
-	0x0,          // 0f38 e6
-	0x0,          // 0f38 e7
-	0x0,          // 0f38 e8
-	0x0,          // 0f38 e9
-	0x0,          // 0f38 ea
-	0x0,          // 0f38 eb
-	0x0,          // 0f38 ec
-	0x0,          // 0f38 ed
-	0x0,          // 0f38 ee
-	0x0,          // 0f38 ef
-	0x0,          // 0f38 f0 crc32 movbe
-	0x0,          // 0f38 f1 crc32 movbe
-	0x0,          // 0f38 f2
-	0x0,          // 0f38 f3
-	0x0,          // 0f38 f4
-	0x0,          // 0f38 f5 w0 w1
-	0x10004000,   // 0f38 f6 w0 w1 adcx adox
-	0x0,          // 0f38 f7
-	0x20000680,   // 0f38 f8 urdmsr uwrmsr movdir64b enqcmds enqcmd
-	0x0,          // 0f38 f9 movdiri
-	0x200002a0,   // 0f38 fa encodekey128
-	0x200002a0,   // 0f38 fb encodekey256
-	0x20000220,   // 0f38 fc aadd aand axor aor
-	0x0,          // 0f38 fd
-	0x0,          // 0f38 fe
-	0x0,          // 0f38 ff
-	0x0,          // 0f38 00 pshufb
-	0x0,          // 0f38 01 phaddw
-	0x0,          // 0f38 02 phaddd
-	0x0,          // 0f38 03 phaddsw
-	0x0,          // 0f38 04 pmaddubsw
-	0x0,          // 0f38 05 phsubw
-	0x0,          // 0f38 06 phsubd
-	0x0,          // 0f38 07 phsubsw
-	0x0,          // 0f38 08 psignb
-	0x0,          // 0f38 09 psignw
-	0x0,          // 0f38 0a psignd
-	0x0,          // 0f38 0b pmulhrsw
-	0x0,          // 0f38 0c
-	0x0,          // 0f38 0d
-	0x0,          // 0f38 0e
-	0x0,          // 0f38 0f
-	0x0,          // 0f38 10 pblendvb
-	0x0,          // 0f38 11
-	0x0,          // 0f38 12
-	0x0,          // 0f38 13
-	0x0,          // 0f38 14 blendvps
-	0x0,          // 0f38 15 blendvpd
-	0x0,          // 0f38 16
-	0x0,          // 0f38 17 ptest
-	0x0,          // 0f38 18
-	0x0,          // 0f38 19
-	0x0,          // 0f38 1a
-	0x0,          // 0f38 1b
-	0x0,          // 0f38 1c pabsb
-	0x0,          // 0f38 1d pabsw
-	0x0,          // 0f38 1e pabsd
-	0x0,          // 0f38 1f
-	0x0,          // 0f38 20 pmovsxbw
-	0x0,          // 0f38 21 pmovsxbd
-	0x0,          // 0f38 22 pmovsxbq
-	0x0,          // 0f38 23 pmovsxwd
-	0x0,          // 0f38 24 pmovsxwq
-	0x0,          // 0f38 25 pmovsxdq
-	0x0,          // 0f38 26
-	0x0,          // 0f38 27
-	0x0,          // 0f38 28 pmuldq
-	0x0,          // 0f38 29 pcmpeqq
-	0x0,          // 0f38 2a movntdqa
-	0x0,          // 0f38 2b packusdw
-	0x0,          // 0f38 2c
-	0x0,          // 0f38 2d
-	0x0,          // 0f38 2e
-	0x0,          // 0f38 2f
-	0x0,          // 0f38 30 pmovzxbw
-	0x0,          // 0f38 31 pmovzxbd
-	0x0,          // 0f38 32 pmovzxbq
-	0x0,          // 0f38 33 pmovzxwd
-	0x0,          // 0f38 34 pmovzxwq
-	0x0,          // 0f38 35 pmovzxdq
-	0x0,          // 0f38 36
-	0x0,          // 0f38 37 pcmpgtq
-	0x0,          // 0f38 38 pminsb
-	0x0,          // 0f38 39 pminsd
-	0x0,          // 0f38 3a pminuw
-	0x0,          // 0f38 3b pminud
-	0x0,          // 0f38 3c pmaxsb
-	0x0,          // 0f38 3d pmaxsd
-	0x0,          // 0f38 3e pmaxuw
-	0x0,          // 0f38 3f pmaxud
-	0x0,          // 0f38 40 pmulld
-	0x0,          // 0f38 41 phminposuw
-	0x0,          // 0f38 42
-	0x0,          // 0f38 43
-	0x0,          // 0f38 44
-	0x0,          // 0f38 45
-	0x0,          // 0f38 46
-	0x0,          // 0f38 47
-	0x0,          // 0f38 48
-	0x0,          // 0f38 49
-	0x0,          // 0f38 4a
-	0x0,          // 0f38 4b
-	0x0,          // 0f38 4c
-	0x0,          // 0f38 4d
-	0x0,          // 0f38 4e
-	0x0,          // 0f38 4f
-	0x0,          // 0f38 50
-	0x0,          // 0f38 51
-	0x0,          // 0f38 52
-	0x0,          // 0f38 53
-	0x0,          // 0f38 54
-	0x0,          // 0f38 55
-	0x0,          // 0f38 56
-	0x0,          // 0f38 57
-	0x0,          // 0f38 58
-	0x0,          // 0f38 59
-	0x0,          // 0f38 5a
-	0x0,          // 0f38 5b
-	0x0,          // 0f38 5c
-	0x0,          // 0f38 5d
-	0x0,          // 0f38 5e
-	0x0,          // 0f38 5f
-	0x0,          // 0f38 60
-	0x0,          // 0f38 61
-	0x0,          // 0f38 62
-	0x0,          // 0f38 63
-	0x0,          // 0f38 64
-	0x0,          // 0f38 65
-	0x0,          // 0f38 66
-	0x0,          // 0f38 67
-	0x0,          // 0f38 68
-	0x0,          // 0f38 69
-	0x0,          // 0f38 6a
-	0x0,          // 0f38 6b
-	0x0,          // 0f38 6c
-	0x0,          // 0f38 6d
-	0x0,          // 0f38 6e
-	0x0,          // 0f38 6f
-	0x0,          // 0f38 70
-	0x0,          // 0f38 71
-	0x0,          // 0f38 72
-	0x0,          // 0f38 73
-	0x0,          // 0f38 74
-	0x0,          // 0f38 75
-	0x0,          // 0f38 76
-	0x0,          // 0f38 77
-	0x0,          // 0f38 78
-	0x0,          // 0f38 79
-	0x0,          // 0f38 7a
-	0x0,          // 0f38 7b
-	0x0,          // 0f38 7c
-	0x0,          // 0f38 7d
-	0x0,          // 0f38 7e
-	0x0,          // 0f38 7f
-	0x0,          // 0f38 80 invept
-	0x0,          // 0f38 81 invvpid
-	0x0,          // 0f38 82 invpcid
-	0x0,          // 0f38 83
-	0x0,          // 0f38 84
-	0x0,          // 0f38 85
-	0x0,          // 0f38 86
-	0x0,          // 0f38 87
-	0x0,          // 0f38 88
-	0x0,          // 0f38 89
-	0x0,          // 0f38 8a
-	0x0,          // 0f38 8b
-	0x0,          // 0f38 8c
-	0x0,          // 0f38 8d
-	0x0,          // 0f38 8e
-	0x0,          // 0f38 8f
-	0x0,          // 0f38 90
-	0x0,          // 0f38 91
-	0x0,          // 0f38 92
-	0x0,          // 0f38 93
-	0x0,          // 0f38 94
-	0x0,          // 0f38 95
-	0x0,          // 0f38 96
-	0x0,          // 0f38 97
-	0x0,          // 0f38 98
-	0x0,          // 0f38 99
-	0x0,          // 0f38 9a
-	0x0,          // 0f38 9b
-	0x0,          // 0f38 9c
-	0x0,          // 0f38 9d
-	0x0,          // 0f38 9e
-	0x0,          // 0f38 9f
-	0x0,          // 0f38 a0
-	0x0,          // 0f38 a1
-	0x0,          // 0f38 a2
-	0x0,          // 0f38 a3
-	0x0,          // 0f38 a4
-	0x0,          // 0f38 a5
-	0x0,          // 0f38 a6
-	0x0,          // 0f38 a7
-	0x0,          // 0f38 a8
-	0x0,          // 0f38 a9
-	0x0,          // 0f38 aa
-	0x0,          // 0f38 ab
-	0x0,          // 0f38 ac
-	0x0,          // 0f38 ad
-	0x0,          // 0f38 ae
-	0x0,          // 0f38 af
-	0x0,          // 0f38 b0
-	0x0,          // 0f38 b1
-	0x0,          // 0f38 b2
-	0x0,          // 0f38 b3
-	0x0,          // 0f38 b4
-	0x0,          // 0f38 b5
-	0x0,          // 0f38 b6
-	0x0,          // 0f38 b7
-	0x0,          // 0f38 b8
-	0x0,          // 0f38 b9
-	0x0,          // 0f38 ba
-	0x0,          // 0f38 bb
-	0x0,          // 0f38 bc
-	0x0,          // 0f38 bd
-	0x0,          // 0f38 be
-	0x0,          // 0f38 bf
-	0x0,          // 0f38 c0
-	0x0,          // 0f38 c1
-	0x0,          // 0f38 c2
-	0x0,          // 0f38 c3
-	0x0,          // 0f38 c4
-	0x0,          // 0f38 c5
-	0x0,          // 0f38 c6
-	0x0,          // 0f38 c7
-	0x0,          // 0f38 c8 sha1nexte
-	0x0,          // 0f38 c9 sha1msg1
-	0x0,          // 0f38 ca sha1msg2
-	0x0,          // 0f38 cb sha256rnds2
-	0x0,          // 0f38 cc sha256msg1
-	0x0,          // 0f38 cd sha256msg2
-	0x0,          // 0f38 ce
-	0x0,          // 0f38 cf gf2p8mulb
-	0x0,          // 0f38 d0
-	0x0,          // 0f38 d1
-	0x0,          // 0f38 d2
-	0x0,          // 0f38 d3
-	0x0,          // 0f38 d4
-	0x0,          // 0f38 d5
-	0x0,          // 0f38 d6
-	0x0,          // 0f38 d7
-	0x0,          // 0f38 d8 aesencwide128kl aesdecwide128kl aesencwide256kl aesdecwide256kl
-	0x0,          // 0f38 d9
-	0x0,          // 0f38 da
-	0x0,          // 0f38 db aesimc
-	0x0,          // 0f38 dc loadiwkey aesenc128kl aesenc
-	0x0,          // 0f38 dd aesdec128kl aesenclast
-	0x0,          // 0f38 de aesenc256kl aesdec
-	0x0,          // 0f38 df aesdec256kl aesdeclast
-	0x0,          // 0f38 e0
-	0x0,          // 0f38 e1
-	0x0,          // 0f38 e2
-	0x0,          // 0f38 e3
-	0x0,          // 0f38 e4
-	0x0,          // 0f38 e5
-	0x0,          // 0f38 e6
-	0x0,          // 0f38 e7
-	0x0,          // 0f38 e8
-	0x0,          // 0f38 e9
-	0x0,          // 0f38 ea
-	0x0,          // 0f38 eb
-	0x0,          // 0f38 ec
-	0x0,          // 0f38 ed
-	0x0,          // 0f38 ee
-	0x0,          // 0f38 ef
-	0x10004000,   // 0f38 f0 crc32 movbe
-	0x10004000,   // 0f38 f1 crc32 movbe
-	0x0,          // 0f38 f2
-	0x0,          // 0f38 f3
-	0x0,          // 0f38 f4
-	0x0,          // 0f38 f5 w0 w1
-	0x0,          // 0f38 f6 w0 w1 adcx adox
-	0x0,          // 0f38 f7
-	0x200006a0,   // 0f38 f8 urdmsr uwrmsr movdir64b enqcmds enqcmd
-	0x0,          // 0f38 f9 movdiri
-	0x0,          // 0f38 fa encodekey128
-	0x0,          // 0f38 fb encodekey256
-	0x20000220,   // 0f38 fc aadd aand axor aor
-	0x0,          // 0f38 fd
-	0x0,          // 0f38 fe
-	0x0,          // 0f38 ff
-	0x0,          // 0f3a 00
-	0x0,          // 0f3a 01
-	0x0,          // 0f3a 02
-	0x0,          // 0f3a 03
-	0x0,          // 0f3a 04
-	0x0,          // 0f3a 05
-	0x0,          // 0f3a 06
-	0x0,          // 0f3a 07
-	0x0,          // 0f3a 08 roundps
-	0x0,          // 0f3a 09 roundpd
-	0x0,          // 0f3a 0a roundss
-	0x0,          // 0f3a 0b roundsd
-	0x0,          // 0f3a 0c blendps
-	0x0,          // 0f3a 0d blendpd
-	0x0,          // 0f3a 0e pblendw
-	0x10004111,   // 0f3a 0f palignr
-	0x0,          // 0f3a 10
-	0x0,          // 0f3a 11
-	0x0,          // 0f3a 12
-	0x0,          // 0f3a 13
-	0x0,          // 0f3a 14 pextrb
-	0x0,          // 0f3a 15 pextrw
-	0x0,          // 0f3a 16 w0 w1
-	0x0,          // 0f3a 17 extractps
-	0x0,          // 0f3a 18
-	0x0,          // 0f3a 19
-	0x0,          // 0f3a 1a
-	0x0,          // 0f3a 1b
-	0x0,          // 0f3a 1c
-	0x0,          // 0f3a 1d
-	0x0,          // 0f3a 1e
-	0x0,          // 0f3a 1f
-	0x0,          // 0f3a 20 pinsrb
-	0x0,          // 0f3a 21 insertps
-	0x0,          // 0f3a 22 w0 w1
-	0x0,          // 0f3a 23
-	0x0,          // 0f3a 24
-	0x0,          // 0f3a 25
-	0x0,          // 0f3a 26
-	0x0,          // 0f3a 27
-	0x0,          // 0f3a 28
-	0x0,          // 0f3a 29
-	0x0,          // 0f3a 2a
-	0x0,          // 0f3a 2b
-	0x0,          // 0f3a 2c
-	0x0,          // 0f3a 2d
-	0x0,          // 0f3a 2e
-	0x0,          // 0f3a 2f
-	0x0,          // 0f3a 30
-	0x0,          // 0f3a 31
-	0x0,          // 0f3a 32
-	0x0,          // 0f3a 33
-	0x0,          // 0f3a 34
-	0x0,          // 0f3a 35
-	0x0,          // 0f3a 36
-	0x0,          // 0f3a 37
-	0x0,          // 0f3a 38
-	0x0,          // 0f3a 39
-	0x0,          // 0f3a 3a
-	0x0,          // 0f3a 3b
-	0x0,          // 0f3a 3c
-	0x0,          // 0f3a 3d
-	0x0,          // 0f3a 3e
-	0x0,          // 0f3a 3f
-	0x0,          // 0f3a 40 dpps
-	0x0,          // 0f3a 41 dppd
-	0x0,          // 0f3a 42 mpsadbw
-	0x0,          // 0f3a 43
-	0x0,          // 0f3a 44 pclmul?dq
-	0x0,          // 0f3a 45
-	0x0,          // 0f3a 46
-	0x0,          // 0f3a 47
-	0x0,          // 0f3a 48
-	0x0,          // 0f3a 49
-	0x0,          // 0f3a 4a
-	0x0,          // 0f3a 4b
-	0x0,          // 0f3a 4c
-	0x0,          // 0f3a 4d
-	0x0,          // 0f3a 4e
-	0x0,          // 0f3a 4f
-	0x0,          // 0f3a 50
-	0x0,          // 0f3a 51
-	0x0,          // 0f3a 52
-	0x0,          // 0f3a 53
-	0x0,          // 0f3a 54
-	0x0,          // 0f3a 55
-	0x0,          // 0f3a 56
-	0x0,          // 0f3a 57
-	0x0,          // 0f3a 58
-	0x0,          // 0f3a 59
-	0x0,          // 0f3a 5a
-	0x0,          // 0f3a 5b
-	0x0,          // 0f3a 5c
-	0x0,          // 0f3a 5d
-	0x0,          // 0f3a 5e
-	0x0,          // 0f3a 5f
-	0x0,          // 0f3a 60 w(0|1)
-	0x0,          // 0f3a 61 w(0|1)
-	0x0,          // 0f3a 62 pcmpistrm
-	0x0,          // 0f3a 63 pcmpistri
-	0x0,          // 0f3a 64
-	0x0,          // 0f3a 65
-	0x0,          // 0f3a 66
-	0x0,          // 0f3a 67
-	0x0,          // 0f3a 68
-	0x0,          // 0f3a 69
-	0x0,          // 0f3a 6a
-	0x0,          // 0f3a 6b
-	0x0,          // 0f3a 6c
-	0x0,          // 0f3a 6d
-	0x0,          // 0f3a 6e
-	0x0,          // 0f3a 6f
-	0x0,          // 0f3a 70
-	0x0,          // 0f3a 71
-	0x0,          // 0f3a 72
-	0x0,          // 0f3a 73
-	0x0,          // 0f3a 74
-	0x0,          // 0f3a 75
-	0x0,          // 0f3a 76
-	0x0,          // 0f3a 77
-	0x0,          // 0f3a 78
-	0x0,          // 0f3a 79
-	0x0,          // 0f3a 7a
-	0x0,          // 0f3a 7b
-	0x0,          // 0f3a 7c
-	0x0,          // 0f3a 7d
-	0x0,          // 0f3a 7e
-	0x0,          // 0f3a 7f
-	0x0,          // 0f3a 80
-	0x0,          // 0f3a 81
-	0x0,          // 0f3a 82
-	0x0,          // 0f3a 83
-	0x0,          // 0f3a 84
-	0x0,          // 0f3a 85
-	0x0,          // 0f3a 86
-	0x0,          // 0f3a 87
-	0x0,          // 0f3a 88
-	0x0,          // 0f3a 89
-	0x0,          // 0f3a 8a
-	0x0,          // 0f3a 8b
-	0x0,          // 0f3a 8c
-	0x0,          // 0f3a 8d
-	0x0,          // 0f3a 8e
-	0x0,          // 0f3a 8f
-	0x0,          // 0f3a 90
-	0x0,          // 0f3a 91
-	0x0,          // 0f3a 92
-	0x0,          // 0f3a 93
-	0x0,          // 0f3a 94
-	0x0,          // 0f3a 95
-	0x0,          // 0f3a 96
-	0x0,          // 0f3a 97
-	0x0,          // 0f3a 98
-	0x0,          // 0f3a 99
-	0x0,          // 0f3a 9a
-	0x0,          // 0f3a 9b
-	0x0,          // 0f3a 9c
-	0x0,          // 0f3a 9d
-	0x0,          // 0f3a 9e
-	0x0,          // 0f3a 9f
-	0x0,          // 0f3a a0
-	0x0,          // 0f3a a1
-	0x0,          // 0f3a a2
-	0x0,          // 0f3a a3
-	0x0,          // 0f3a a4
-	0x0,          // 0f3a a5
-	0x0,          // 0f3a a6
-	0x0,          // 0f3a a7
-	0x0,          // 0f3a a8
-	0x0,          // 0f3a a9
-	0x0,          // 0f3a aa
-	0x0,          // 0f3a ab
-	0x0,          // 0f3a ac
-	0x0,          // 0f3a ad
-	0x0,          // 0f3a ae
-	0x0,          // 0f3a af
-	0x0,          // 0f3a b0
-	0x0,          // 0f3a b1
-	0x0,          // 0f3a b2
-	0x0,          // 0f3a b3
-	0x0,          // 0f3a b4
-	0x0,          // 0f3a b5
-	0x0,          // 0f3a b6
-	0x0,          // 0f3a b7
-	0x0,          // 0f3a b8
-	0x0,          // 0f3a b9
-	0x0,          // 0f3a ba
-	0x0,          // 0f3a bb
-	0x0,          // 0f3a bc
-	0x0,          // 0f3a bd
-	0x0,          // 0f3a be
-	0x0,          // 0f3a bf
-	0x0,          // 0f3a c0
-	0x0,          // 0f3a c1
-	0x0,          // 0f3a c2
-	0x0,          // 0f3a c3
-	0x0,          // 0f3a c4
-	0x0,          // 0f3a c5
-	0x0,          // 0f3a c6
-	0x0,          // 0f3a c7
-	0x0,          // 0f3a c8
-	0x0,          // 0f3a c9
-	0x0,          // 0f3a ca
-	0x0,          // 0f3a cb
-	0x10004111,   // 0f3a cc sha1rnds4
-	0x0,          // 0f3a cd
-	0x0,          // 0f3a ce gf2p8affineqb
-	0x0,          // 0f3a cf gf2p8affineinvqb
-	0x0,          // 0f3a d0
-	0x0,          // 0f3a d1
-	0x0,          // 0f3a d2
-	0x0,          // 0f3a d3
-	0x0,          // 0f3a d4
-	0x0,          // 0f3a d5
-	0x0,          // 0f3a d6
-	0x0,          // 0f3a d7
-	0x0,          // 0f3a d8
-	0x0,          // 0f3a d9
-	0x0,          // 0f3a da
-	0x0,          // 0f3a db
-	0x0,          // 0f3a dc
-	0x0,          // 0f3a dd
-	0x0,          // 0f3a de
-	0x0,          // 0f3a df aeskeygenassist
-	0x0,          // 0f3a e0
-	0x0,          // 0f3a e1
-	0x0,          // 0f3a e2
-	0x0,          // 0f3a e3
-	0x0,          // 0f3a e4
-	0x0,          // 0f3a e5
-	0x0,          // 0f3a e6
-	0x0,          // 0f3a e7
-	0x0,          // 0f3a e8
-	0x0,          // 0f3a e9
-	0x0,          // 0f3a ea
-	0x0,          // 0f3a eb
-	0x0,          // 0f3a ec
-	0x0,          // 0f3a ed
-	0x0,          // 0f3a ee
-	0x0,          // 0f3a ef
-	0x0,          // 0f3a f0 hreset
-	0x0,          // 0f3a f1
-	0x0,          // 0f3a f2
-	0x0,          // 0f3a f3
-	0x0,          // 0f3a f4
-	0x0,          // 0f3a f5
-	0x0,          // 0f3a f6
-	0x0,          // 0f3a f7
-	0x0,          // 0f3a f8
-	0x0,          // 0f3a f9
-	0x0,          // 0f3a fa
-	0x0,          // 0f3a fb
-	0x0,          // 0f3a fc
-	0x0,          // 0f3a fd
-	0x0,          // 0f3a fe
-	0x0,          // 0f3a ff
-	0x0,          // 0f3a 00
-	0x0,          // 0f3a 01
-	0x0,          // 0f3a 02
-	0x0,          // 0f3a 03
-	0x0,          // 0f3a 04
-	0x0,          // 0f3a 05
-	0x0,          // 0f3a 06
-	0x0,          // 0f3a 07
-	0x10004111,   // 0f3a 08 roundps
-	0x10004111,   // 0f3a 09 roundpd
-	0x10004111,   // 0f3a 0a roundss
-	0x10004111,   // 0f3a 0b roundsd
-	0x10004111,   // 0f3a 0c blendps
-	0x10004111,   // 0f3a 0d blendpd
-	0x10004111,   // 0f3a 0e pblendw
-	0x10004111,   // 0f3a 0f palignr
-	0x0,          // 0f3a 10
-	0x0,          // 0f3a 11
-	0x0,          // 0f3a 12
-	0x0,          // 0f3a 13
-	0x10004111,   // 0f3a 14 pextrb
-	0x10004111,   // 0f3a 15 pextrw
-	0x10004111,   // 0f3a 16 w0 w1
-	0x10004111,   // 0f3a 17 extractps
-	0x0,          // 0f3a 18
-	0x0,          // 0f3a 19
-	0x0,          // 0f3a 1a
-	0x0,          // 0f3a 1b
-	0x0,          // 0f3a 1c
-	0x0,          // 0f3a 1d
-	0x0,          // 0f3a 1e
-	0x0,          // 0f3a 1f
-	0x10004111,   // 0f3a 20 pinsrb
-	0x10004111,   // 0f3a 21 insertps
-	0x10004111,   // 0f3a 22 w0 w1
-	0x0,          // 0f3a 23
-	0x0,          // 0f3a 24
-	0x0,          // 0f3a 25
-	0x0,          // 0f3a 26
-	0x0,          // 0f3a 27
-	0x0,          // 0f3a 28
-	0x0,          // 0f3a 29
-	0x0,          // 0f3a 2a
-	0x0,          // 0f3a 2b
-	0x0,          // 0f3a 2c
-	0x0,          // 0f3a 2d
-	0x0,          // 0f3a 2e
-	0x0,          // 0f3a 2f
-	0x0,          // 0f3a 30
-	0x0,          // 0f3a 31
-	0x0,          // 0f3a 32
-	0x0,          // 0f3a 33
-	0x0,          // 0f3a 34
-	0x0,          // 0f3a 35
-	0x0,          // 0f3a 36
-	0x0,          // 0f3a 37
-	0x0,          // 0f3a 38
-	0x0,          // 0f3a 39
-	0x0,          // 0f3a 3a
-	0x0,          // 0f3a 3b
-	0x0,          // 0f3a 3c
-	0x0,          // 0f3a 3d
-	0x0,          // 0f3a 3e
-	0x0,          // 0f3a 3f
-	0x10004111,   // 0f3a 40 dpps
-	0x10004111,   // 0f3a 41 dppd
-	0x10004111,   // 0f3a 42 mpsadbw
-	0x0,          // 0f3a 43
-	0x10004111,   // 0f3a 44 pclmul?dq
-	0x0,          // 0f3a 45
-	0x0,          // 0f3a 46
-	0x0,          // 0f3a 47
-	0x0,          // 0f3a 48
-	0x0,          // 0f3a 49
-	0x0,          // 0f3a 4a
-	0x0,          // 0f3a 4b
-	0x0,          // 0f3a 4c
-	0x0,          // 0f3a 4d
-	0x0,          // 0f3a 4e
-	0x0,          // 0f3a 4f
-	0x0,          // 0f3a 50
-	0x0,          // 0f3a 51
-	0x0,          // 0f3a 52
-	0x0,          // 0f3a 53
-	0x0,          // 0f3a 54
-	0x0,          // 0f3a 55
-	0x0,          // 0f3a 56
-	0x0,          // 0f3a 57
-	0x0,          // 0f3a 58
-	0x0,          // 0f3a 59
-	0x0,          // 0f3a 5a
-	0x0,          // 0f3a 5b
-	0x0,          // 0f3a 5c
-	0x0,          // 0f3a 5d
-	0x0,          // 0f3a 5e
-	0x0,          // 0f3a 5f
-	0x10004111,   // 0f3a 60 w(0|1)
-	0x10004111,   // 0f3a 61 w(0|1)
-	0x10004111,   // 0f3a 62 pcmpistrm
-	0x10004111,   // 0f3a 63 pcmpistri
-	0x0,          // 0f3a 64
-	0x0,          // 0f3a 65
-	0x0,          // 0f3a 66
-	0x0,          // 0f3a 67
-	0x0,          // 0f3a 68
-	0x0,          // 0f3a 69
-	0x0,          // 0f3a 6a
-	0x0,          // 0f3a 6b
-	0x0,          // 0f3a 6c
-	0x0,          // 0f3a 6d
-	0x0,          // 0f3a 6e
-	0x0,          // 0f3a 6f
-	0x0,          // 0f3a 70
-	0x0,          // 0f3a 71
-	0x0,          // 0f3a 72
-	0x0,          // 0f3a 73
-	0x0,          // 0f3a 74
-	0x0,          // 0f3a 75
-	0x0,          // 0f3a 76
-	0x0,          // 0f3a 77
-	0x0,          // 0f3a 78
-	0x0,          // 0f3a 79
-	0x0,          // 0f3a 7a
-	0x0,          // 0f3a 7b
-	0x0,          // 0f3a 7c
-	0x0,          // 0f3a 7d
-	0x0,          // 0f3a 7e
-	0x0,          // 0f3a 7f
-	0x0,          // 0f3a 80
-	0x0,          // 0f3a 81
-	0x0,          // 0f3a 82
-	0x0,          // 0f3a 83
-	0x0,          // 0f3a 84
-	0x0,          // 0f3a 85
-	0x0,          // 0f3a 86
-	0x0,          // 0f3a 87
-	0x0,          // 0f3a 88
-	0x0,          // 0f3a 89
-	0x0,          // 0f3a 8a
-	0x0,          // 0f3a 8b
-	0x0,          // 0f3a 8c
-	0x0,          // 0f3a 8d
-	0x0,          // 0f3a 8e
-	0x0,          // 0f3a 8f
-	0x0,          // 0f3a 90
-	0x0,          // 0f3a 91
-	0x0,          // 0f3a 92
-	0x0,          // 0f3a 93
-	0x0,          // 0f3a 94
-	0x0,          // 0f3a 95
-	0x0,          // 0f3a 96
-	0x0,          // 0f3a 97
-	0x0,          // 0f3a 98
-	0x0,          // 0f3a 99
-	0x0,          // 0f3a 9a
-	0x0,          // 0f3a 9b
-	0x0,          // 0f3a 9c
-	0x0,          // 0f3a 9d
-	0x0,          // 0f3a 9e
-	0x0,          // 0f3a 9f
-	0x0,          // 0f3a a0
-	0x0,          // 0f3a a1
-	0x0,          // 0f3a a2
-	0x0,          // 0f3a a3
-	0x0,          // 0f3a a4
-	0x0,          // 0f3a a5
-	0x0,          // 0f3a a6
-	0x0,          // 0f3a a7
-	0x0,          // 0f3a a8
-	0x0,          // 0f3a a9
-	0x0,          // 0f3a aa
-	0x0,          // 0f3a ab
-	0x0,          // 0f3a ac
-	0x0,          // 0f3a ad
-	0x0,          // 0f3a ae
-	0x0,          // 0f3a af
-	0x0,          // 0f3a b0
-	0x0,          // 0f3a b1
-	0x0,          // 0f3a b2
-	0x0,          // 0f3a b3
-	0x0,          // 0f3a b4
-	0x0,          // 0f3a b5
-	0x0,          // 0f3a b6
-	0x0,          // 0f3a b7
-	0x0,          // 0f3a b8
-	0x0,          // 0f3a b9
-	0x0,          // 0f3a ba
-	0x0,          // 0f3a bb
-	0x0,          // 0f3a bc
-	0x0,          // 0f3a bd
-	0x0,          // 0f3a be
-	0x0,          // 0f3a bf
-	0x0,          // 0f3a c0
-	0x0,          // 0f3a c1
-	0x0,          // 0f3a c2
-	0x0,          // 0f3a c3
-	0x0,          // 0f3a c4
-	0x0,          // 0f3a c5
-	0x0,          // 0f3a c6
-	0x0,          // 0f3a c7
-	0x0,          // 0f3a c8
-	0x0,          // 0f3a c9
-	0x0,          // 0f3a ca
-	0x0,          // 0f3a cb
-	0x0,          // 0f3a cc sha1rnds4
-	0x0,          // 0f3a cd
-	0x10004111,   // 0f3a ce gf2p8affineqb
-	0x10004111,   // 0f3a cf gf2p8affineinvqb
-	0x0,          // 0f3a d0
-	0x0,          // 0f3a d1
-	0x0,          // 0f3a d2
-	0x0,          // 0f3a d3
-	0x0,          // 0f3a d4
-	0x0,          // 0f3a d5
-	0x0,          // 0f3a d6
-	0x0,          // 0f3a d7
-	0x0,          // 0f3a d8
-	0x0,          // 0f3a d9
-	0x0,          // 0f3a da
-	0x0,          // 0f3a db
-	0x0,          // 0f3a dc
-	0x0,          // 0f3a dd
-	0x0,          // 0f3a de
-	0x10004111,   // 0f3a df aeskeygenassist
-	0x0,          // 0f3a e0
-	0x0,          // 0f3a e1
-	0x0,          // 0f3a e2
-	0x0,          // 0f3a e3
-	0x0,          // 0f3a e4
-	0x0,          // 0f3a e5
-	0x0,          // 0f3a e6
-	0x0,          // 0f3a e7
-	0x0,          // 0f3a e8
-	0x0,          // 0f3a e9
-	0x0,          // 0f3a ea
-	0x0,          // 0f3a eb
-	0x0,          // 0f3a ec
-	0x0,          // 0f3a ed
-	0x0,          // 0f3a ee
-	0x0,          // 0f3a ef
-	0x0,          // 0f3a f0 hreset
-	0x0,          // 0f3a f1
-	0x0,          // 0f3a f2
-	0x0,          // 0f3a f3
-	0x0,          // 0f3a f4
-	0x0,          // 0f3a f5
-	0x0,          // 0f3a f6
-	0x0,          // 0f3a f7
-	0x0,          // 0f3a f8
-	0x0,          // 0f3a f9
-	0x0,          // 0f3a fa
-	0x0,          // 0f3a fb
-	0x0,          // 0f3a fc
-	0x0,          // 0f3a fd
-	0x0,          // 0f3a fe
-	0x0,          // 0f3a ff
-	0x0,          // 0f3a 00
-	0x0,          // 0f3a 01
-	0x0,          // 0f3a 02
-	0x0,          // 0f3a 03
-	0x0,          // 0f3a 04
-	0x0,          // 0f3a 05
-	0x0,          // 0f3a 06
-	0x0,          // 0f3a 07
-	0x0,          // 0f3a 08 roundps
-	0x0,          // 0f3a 09 roundpd
-	0x0,          // 0f3a 0a roundss
-	0x0,          // 0f3a 0b roundsd
-	0x0,          // 0f3a 0c blendps
-	0x0,          // 0f3a 0d blendpd
-	0x0,          // 0f3a 0e pblendw
-	0x0,          // 0f3a 0f palignr
-	0x0,          // 0f3a 10
-	0x0,          // 0f3a 11
-	0x0,          // 0f3a 12
-	0x0,          // 0f3a 13
-	0x0,          // 0f3a 14 pextrb
-	0x0,          // 0f3a 15 pextrw
-	0x0,          // 0f3a 16 w0 w1
-	0x0,          // 0f3a 17 extractps
-	0x0,          // 0f3a 18
-	0x0,          // 0f3a 19
-	0x0,          // 0f3a 1a
-	0x0,          // 0f3a 1b
-	0x0,          // 0f3a 1c
-	0x0,          // 0f3a 1d
-	0x0,          // 0f3a 1e
-	0x0,          // 0f3a 1f
-	0x0,          // 0f3a 20 pinsrb
-	0x0,          // 0f3a 21 insertps
-	0x0,          // 0f3a 22 w0 w1
-	0x0,          // 0f3a 23
-	0x0,          // 0f3a 24
-	0x0,          // 0f3a 25
-	0x0,          // 0f3a 26
-	0x0,          // 0f3a 27
-	0x0,          // 0f3a 28
-	0x0,          // 0f3a 29
-	0x0,          // 0f3a 2a
-	0x0,          // 0f3a 2b
-	0x0,          // 0f3a 2c
-	0x0,          // 0f3a 2d
-	0x0,          // 0f3a 2e
-	0x0,          // 0f3a 2f
-	0x0,          // 0f3a 30
-	0x0,          // 0f3a 31
-	0x0,          // 0f3a 32
-	0x0,          // 0f3a 33
-	0x0,          // 0f3a 34
-	0x0,          // 0f3a 35
-	0x0,          // 0f3a 36
-	0x0,          // 0f3a 37
-	0x0,          // 0f3a 38
-	0x0,          // 0f3a 39
-	0x0,          // 0f3a 3a
-	0x0,          // 0f3a 3b
-	0x0,          // 0f3a 3c
-	0x0,          // 0f3a 3d
-	0x0,          // 0f3a 3e
-	0x0,          // 0f3a 3f
-	0x0,          // 0f3a 40 dpps
-	0x0,          // 0f3a 41 dppd
-	0x0,          // 0f3a 42 mpsadbw
-	0x0,          // 0f3a 43
-	0x0,          // 0f3a 44 pclmul?dq
-	0x0,          // 0f3a 45
-	0x0,          // 0f3a 46
-	0x0,          // 0f3a 47
-	0x0,          // 0f3a 48
-	0x0,          // 0f3a 49
-	0x0,          // 0f3a 4a
-	0x0,          // 0f3a 4b
-	0x0,          // 0f3a 4c
-	0x0,          // 0f3a 4d
-	0x0,          // 0f3a 4e
-	0x0,          // 0f3a 4f
-	0x0,          // 0f3a 50
-	0x0,          // 0f3a 51
-	0x0,          // 0f3a 52
-	0x0,          // 0f3a 53
-	0x0,          // 0f3a 54
-	0x0,          // 0f3a 55
-	0x0,          // 0f3a 56
-	0x0,          // 0f3a 57
-	0x0,          // 0f3a 58
-	0x0,          // 0f3a 59
-	0x0,          // 0f3a 5a
-	0x0,          // 0f3a 5b
-	0x0,          // 0f3a 5c
-	0x0,          // 0f3a 5d
-	0x0,          // 0f3a 5e
-	0x0,          // 0f3a 5f
-	0x0,          // 0f3a 60 w(0|1)
-	0x0,          // 0f3a 61 w(0|1)
-	0x0,          // 0f3a 62 pcmpistrm
-	0x0,          // 0f3a 63 pcmpistri
-	0x0,          // 0f3a 64
-	0x0,          // 0f3a 65
-	0x0,          // 0f3a 66
-	0x0,          // 0f3a 67
-	0x0,          // 0f3a 68
-	0x0,          // 0f3a 69
-	0x0,          // 0f3a 6a
-	0x0,          // 0f3a 6b
-	0x0,          // 0f3a 6c
-	0x0,          // 0f3a 6d
-	0x0,          // 0f3a 6e
-	0x0,          // 0f3a 6f
-	0x0,          // 0f3a 70
-	0x0,          // 0f3a 71
-	0x0,          // 0f3a 72
-	0x0,          // 0f3a 73
-	0x0,          // 0f3a 74
-	0x0,          // 0f3a 75
-	0x0,          // 0f3a 76
-	0x0,          // 0f3a 77
-	0x0,          // 0f3a 78
-	0x0,          // 0f3a 79
-	0x0,          // 0f3a 7a
-	0x0,          // 0f3a 7b
-	0x0,          // 0f3a 7c
-	0x0,          // 0f3a 7d
-	0x0,          // 0f3a 7e
-	0x0,          // 0f3a 7f
-	0x0,          // 0f3a 80
-	0x0,          // 0f3a 81
-	0x0,          // 0f3a 82
-	0x0,          // 0f3a 83
-	0x0,          // 0f3a 84
-	0x0,          // 0f3a 85
-	0x0,          // 0f3a 86
-	0x0,          // 0f3a 87
-	0x0,          // 0f3a 88
-	0x0,          // 0f3a 89
-	0x0,          // 0f3a 8a
-	0x0,          // 0f3a 8b
-	0x0,          // 0f3a 8c
-	0x0,          // 0f3a 8d
-	0x0,          // 0f3a 8e
-	0x0,          // 0f3a 8f
-	0x0,          // 0f3a 90
-	0x0,          // 0f3a 91
-	0x0,          // 0f3a 92
-	0x0,          // 0f3a 93
-	0x0,          // 0f3a 94
-	0x0,          // 0f3a 95
-	0x0,          // 0f3a 96
-	0x0,          // 0f3a 97
-	0x0,          // 0f3a 98
-	0x0,          // 0f3a 99
-	0x0,          // 0f3a 9a
-	0x0,          // 0f3a 9b
-	0x0,          // 0f3a 9c
-	0x0,          // 0f3a 9d
-	0x0,          // 0f3a 9e
-	0x0,          // 0f3a 9f
-	0x0,          // 0f3a a0
-	0x0,          // 0f3a a1
-	0x0,          // 0f3a a2
-	0x0,          // 0f3a a3
-	0x0,          // 0f3a a4
-	0x0,          // 0f3a a5
-	0x0,          // 0f3a a6
-	0x0,          // 0f3a a7
-	0x0,          // 0f3a a8
-	0x0,          // 0f3a a9
-	0x0,          // 0f3a aa
-	0x0,          // 0f3a ab
-	0x0,          // 0f3a ac
-	0x0,          // 0f3a ad
-	0x0,          // 0f3a ae
-	0x0,          // 0f3a af
-	0x0,          // 0f3a b0
-	0x0,          // 0f3a b1
-	0x0,          // 0f3a b2
-	0x0,          // 0f3a b3
-	0x0,          // 0f3a b4
-	0x0,          // 0f3a b5
-	0x0,          // 0f3a b6
-	0x0,          // 0f3a b7
-	0x0,          // 0f3a b8
-	0x0,          // 0f3a b9
-	0x0,          // 0f3a ba
-	0x0,          // 0f3a bb
-	0x0,          // 0f3a bc
-	0x0,          // 0f3a bd
-	0x0,          // 0f3a be
-	0x0,          // 0f3a bf
-	0x0,          // 0f3a c0
-	0x0,          // 0f3a c1
-	0x0,          // 0f3a c2
-	0x0,          // 0f3a c3
-	0x0,          // 0f3a c4
-	0x0,          // 0f3a c5
-	0x0,          // 0f3a c6
-	0x0,          // 0f3a c7
-	0x0,          // 0f3a c8
-	0x0,          // 0f3a c9
-	0x0,          // 0f3a ca
-	0x0,          // 0f3a cb
-	0x0,          // 0f3a cc sha1rnds4
-	0x0,          // 0f3a cd
-	0x0,          // 0f3a ce gf2p8affineqb
-	0x0,          // 0f3a cf gf2p8affineinvqb
-	0x0,          // 0f3a d0
-	0x0,          // 0f3a d1
-	0x0,          // 0f3a d2
-	0x0,          // 0f3a d3
-	0x0,          // 0f3a d4
-	0x0,          // 0f3a d5
-	0x0,          // 0f3a d6
-	0x0,          // 0f3a d7
-	0x0,          // 0f3a d8
-	0x0,          // 0f3a d9
-	0x0,          // 0f3a da
-	0x0,          // 0f3a db
-	0x0,          // 0f3a dc
-	0x0,          // 0f3a dd
-	0x0,          // 0f3a de
-	0x0,          // 0f3a df aeskeygenassist
-	0x0,          // 0f3a e0
-	0x0,          // 0f3a e1
-	0x0,          // 0f3a e2
-	0x0,          // 0f3a e3
-	0x0,          // 0f3a e4
-	0x0,          // 0f3a e5
-	0x0,          // 0f3a e6
-	0x0,          // 0f3a e7
-	0x0,          // 0f3a e8
-	0x0,          // 0f3a e9
-	0x0,          // 0f3a ea
-	0x0,          // 0f3a eb
-	0x0,          // 0f3a ec
-	0x0,          // 0f3a ed
-	0x0,          // 0f3a ee
-	0x0,          // 0f3a ef
-	0x200006c0,   // 0f3a f0 hreset
-	0x0,          // 0f3a f1
-	0x0,          // 0f3a f2
-	0x0,          // 0f3a f3
-	0x0,          // 0f3a f4
-	0x0,          // 0f3a f5
-	0x0,          // 0f3a f6
-	0x0,          // 0f3a f7
-	0x0,          // 0f3a f8
-	0x0,          // 0f3a f9
-	0x0,          // 0f3a fa
-	0x0,          // 0f3a fb
-	0x0,          // 0f3a fc
-	0x0,          // 0f3a fd
-	0x0,          // 0f3a fe
-	0x0,          // 0f3a ff
-	0x0,          // 0f3a 00
-	0x0,          // 0f3a 01
-	0x0,          // 0f3a 02
-	0x0,          // 0f3a 03
-	0x0,          // 0f3a 04
-	0x0,          // 0f3a 05
-	0x0,          // 0f3a 06
-	0x0,          // 0f3a 07
-	0x0,          // 0f3a 08 roundps
-	0x0,          // 0f3a 09 roundpd
-	0x0,          // 0f3a 0a roundss
-	0x0,          // 0f3a 0b roundsd
-	0x0,          // 0f3a 0c blendps
-	0x0,          // 0f3a 0d blendpd
-	0x0,          // 0f3a 0e pblendw
-	0x0,          // 0f3a 0f palignr
-	0x0,          // 0f3a 10
-	0x0,          // 0f3a 11
-	0x0,          // 0f3a 12
-	0x0,          // 0f3a 13
-	0x0,          // 0f3a 14 pextrb
-	0x0,          // 0f3a 15 pextrw
-	0x0,          // 0f3a 16 w0 w1
-	0x0,          // 0f3a 17 extractps
-	0x0,          // 0f3a 18
-	0x0,          // 0f3a 19
-	0x0,          // 0f3a 1a
-	0x0,          // 0f3a 1b
-	0x0,          // 0f3a 1c
-	0x0,          // 0f3a 1d
-	0x0,          // 0f3a 1e
-	0x0,          // 0f3a 1f
-	0x0,          // 0f3a 20 pinsrb
-	0x0,          // 0f3a 21 insertps
-	0x0,          // 0f3a 22 w0 w1
-	0x0,          // 0f3a 23
-	0x0,          // 0f3a 24
-	0x0,          // 0f3a 25
-	0x0,          // 0f3a 26
-	0x0,          // 0f3a 27
-	0x0,          // 0f3a 28
-	0x0,          // 0f3a 29
-	0x0,          // 0f3a 2a
-	0x0,          // 0f3a 2b
-	0x0,          // 0f3a 2c
-	0x0,          // 0f3a 2d
-	0x0,          // 0f3a 2e
-	0x0,          // 0f3a 2f
-	0x0,          // 0f3a 30
-	0x0,          // 0f3a 31
-	0x0,          // 0f3a 32
-	0x0,          // 0f3a 33
-	0x0,          // 0f3a 34
-	0x0,          // 0f3a 35
-	0x0,          // 0f3a 36
-	0x0,          // 0f3a 37
-	0x0,          // 0f3a 38
-	0x0,          // 0f3a 39
-	0x0,          // 0f3a 3a
-	0x0,          // 0f3a 3b
-	0x0,          // 0f3a 3c
-	0x0,          // 0f3a 3d
-	0x0,          // 0f3a 3e
-	0x0,          // 0f3a 3f
-	0x0,          // 0f3a 40 dpps
-	0x0,          // 0f3a 41 dppd
-	0x0,          // 0f3a 42 mpsadbw
-	0x0,          // 0f3a 43
-	0x0,          // 0f3a 44 pclmul?dq
-	0x0,          // 0f3a 45
-	0x0,          // 0f3a 46
-	0x0,          // 0f3a 47
-	0x0,          // 0f3a 48
-	0x0,          // 0f3a 49
-	0x0,          // 0f3a 4a
-	0x0,          // 0f3a 4b
-	0x0,          // 0f3a 4c
-	0x0,          // 0f3a 4d
-	0x0,          // 0f3a 4e
-	0x0,          // 0f3a 4f
-	0x0,          // 0f3a 50
-	0x0,          // 0f3a 51
-	0x0,          // 0f3a 52
-	0x0,          // 0f3a 53
-	0x0,          // 0f3a 54
-	0x0,          // 0f3a 55
-	0x0,          // 0f3a 56
-	0x0,          // 0f3a 57
-	0x0,          // 0f3a 58
-	0x0,          // 0f3a 59
-	0x0,          // 0f3a 5a
-	0x0,          // 0f3a 5b
-	0x0,          // 0f3a 5c
-	0x0,          // 0f3a 5d
-	0x0,          // 0f3a 5e
-	0x0,          // 0f3a 5f
-	0x0,          // 0f3a 60 w(0|1)
-	0x0,          // 0f3a 61 w(0|1)
-	0x0,          // 0f3a 62 pcmpistrm
-	0x0,          // 0f3a 63 pcmpistri
-	0x0,          // 0f3a 64
-	0x0,          // 0f3a 65
-	0x0,          // 0f3a 66
-	0x0,          // 0f3a 67
-	0x0,          // 0f3a 68
-	0x0,          // 0f3a 69
-	0x0,          // 0f3a 6a
-	0x0,          // 0f3a 6b
-	0x0,          // 0f3a 6c
-	0x0,          // 0f3a 6d
-	0x0,          // 0f3a 6e
-	0x0,          // 0f3a 6f
-	0x0,          // 0f3a 70
-	0x0,          // 0f3a 71
-	0x0,          // 0f3a 72
-	0x0,          // 0f3a 73
-	0x0,          // 0f3a 74
-	0x0,          // 0f3a 75
-	0x0,          // 0f3a 76
-	0x0,          // 0f3a 77
-	0x0,          // 0f3a 78
-	0x0,          // 0f3a 79
-	0x0,          // 0f3a 7a
-	0x0,          // 0f3a 7b
-	0x0,          // 0f3a 7c
-	0x0,          // 0f3a 7d
-	0x0,          // 0f3a 7e
-	0x0,          // 0f3a 7f
-	0x0,          // 0f3a 80
-	0x0,          // 0f3a 81
-	0x0,          // 0f3a 82
-	0x0,          // 0f3a 83
-	0x0,          // 0f3a 84
-	0x0,          // 0f3a 85
-	0x0,          // 0f3a 86
-	0x0,          // 0f3a 87
-	0x0,          // 0f3a 88
-	0x0,          // 0f3a 89
-	0x0,          // 0f3a 8a
-	0x0,          // 0f3a 8b
-	0x0,          // 0f3a 8c
-	0x0,          // 0f3a 8d
-	0x0,          // 0f3a 8e
-	0x0,          // 0f3a 8f
-	0x0,          // 0f3a 90
-	0x0,          // 0f3a 91
-	0x0,          // 0f3a 92
-	0x0,          // 0f3a 93
-	0x0,          // 0f3a 94
-	0x0,          // 0f3a 95
-	0x0,          // 0f3a 96
-	0x0,          // 0f3a 97
-	0x0,          // 0f3a 98
-	0x0,          // 0f3a 99
-	0x0,          // 0f3a 9a
-	0x0,          // 0f3a 9b
-	0x0,          // 0f3a 9c
-	0x0,          // 0f3a 9d
-	0x0,          // 0f3a 9e
-	0x0,          // 0f3a 9f
-	0x0,          // 0f3a a0
-	0x0,          // 0f3a a1
-	0x0,          // 0f3a a2
-	0x0,          // 0f3a a3
-	0x0,          // 0f3a a4
-	0x0,          // 0f3a a5
-	0x0,          // 0f3a a6
-	0x0,          // 0f3a a7
-	0x0,          // 0f3a a8
-	0x0,          // 0f3a a9
-	0x0,          // 0f3a aa
-	0x0,          // 0f3a ab
-	0x0,          // 0f3a ac
-	0x0,          // 0f3a ad
-	0x0,          // 0f3a ae
-	0x0,          // 0f3a af
-	0x0,          // 0f3a b0
-	0x0,          // 0f3a b1
-	0x0,          // 0f3a b2
-	0x0,          // 0f3a b3
-	0x0,          // 0f3a b4
-	0x0,          // 0f3a b5
-	0x0,          // 0f3a b6
-	0x0,          // 0f3a b7
-	0x0,          // 0f3a b8
-	0x0,          // 0f3a b9
-	0x0,          // 0f3a ba
-	0x0,          // 0f3a bb
-	0x0,          // 0f3a bc
-	0x0,          // 0f3a bd
-	0x0,          // 0f3a be
-	0x0,          // 0f3a bf
-	0x0,          // 0f3a c0
-	0x0,          // 0f3a c1
-	0x0,          // 0f3a c2
-	0x0,          // 0f3a c3
-	0x0,          // 0f3a c4
-	0x0,          // 0f3a c5
-	0x0,          // 0f3a c6
-	0x0,          // 0f3a c7
-	0x0,          // 0f3a c8
-	0x0,          // 0f3a c9
-	0x0,          // 0f3a ca
-	0x0,          // 0f3a cb
-	0x0,          // 0f3a cc sha1rnds4
-	0x0,          // 0f3a cd
-	0x0,          // 0f3a ce gf2p8affineqb
-	0x0,          // 0f3a cf gf2p8affineinvqb
-	0x0,          // 0f3a d0
-	0x0,          // 0f3a d1
-	0x0,          // 0f3a d2
-	0x0,          // 0f3a d3
-	0x0,          // 0f3a d4
-	0x0,          // 0f3a d5
-	0x0,          // 0f3a d6
-	0x0,          // 0f3a d7
-	0x0,          // 0f3a d8
-	0x0,          // 0f3a d9
-	0x0,          // 0f3a da
-	0x0,          // 0f3a db
-	0x0,          // 0f3a dc
-	0x0,          // 0f3a dd
-	0x0,          // 0f3a de
-	0x0,          // 0f3a df aeskeygenassist
-	0x0,          // 0f3a e0
-	0x0,          // 0f3a e1
-	0x0,          // 0f3a e2
-	0x0,          // 0f3a e3
-	0x0,          // 0f3a e4
-	0x0,          // 0f3a e5
-	0x0,          // 0f3a e6
-	0x0,          // 0f3a e7
-	0x0,          // 0f3a e8
-	0x0,          // 0f3a e9
-	0x0,          // 0f3a ea
-	0x0,          // 0f3a eb
-	0x0,          // 0f3a ec
-	0x0,          // 0f3a ed
-	0x0,          // 0f3a ee
-	0x0,          // 0f3a ef
-	0x0,          // 0f3a f0 hreset
-	0x0,          // 0f3a f1
-	0x0,          // 0f3a f2
-	0x0,          // 0f3a f3
-	0x0,          // 0f3a f4
-	0x0,          // 0f3a f5
-	0x0,          // 0f3a f6
-	0x0,          // 0f3a f7
-	0x0,          // 0f3a f8
-	0x0,          // 0f3a f9
-	0x0,          // 0f3a fa
-	0x0,          // 0f3a fb
-	0x0,          // 0f3a fc
-	0x0,          // 0f3a fd
-	0x0,          // 0f3a fe
-	0x0,          // 0f3a ff
+	0x24000,    // 1b 00 add
+	0x24000,    // 1b 01 add
+	0x24000,    // 1b 02 add
+	0x24000,    // 1b 03 add
+	0x20111,    // 1b 04 add
+	0x20424,    // 1b 05 add
+	0x0,        // 1b 06
+	0x0,        // 1b 07
+	0x24000,    // 1b 08 or
+	0x24000,    // 1b 09 or
+	0x24000,    // 1b 0a or
+	0x24000,    // 1b 0b or
+	0x20111,    // 1b 0c or
+	0x20424,    // 1b 0d or
+	0x0,        // 1b 0e
+	0x80000,    // 1b 0f
+	0x24000,    // 1b 10 adc
+	0x24000,    // 1b 11 adc
+	0x24000,    // 1b 12 adc
+	0x24000,    // 1b 13 adc
+	0x20111,    // 1b 14 adc
+	0x20424,    // 1b 15 adc
+	0x0,        // 1b 16
+	0x0,        // 1b 17
+	0x24000,    // 1b 18 sbb
+	0x24000,    // 1b 19 sbb
+	0x24000,    // 1b 1a sbb
+	0x24000,    // 1b 1b sbb
+	0x20111,    // 1b 1c sbb
+	0x20424,    // 1b 1d sbb
+	0x0,        // 1b 1e
+	0x0,        // 1b 1f
+	0x24000,    // 1b 20 and
+	0x24000,    // 1b 21 and
+	0x24000,    // 1b 22 and
+	0x24000,    // 1b 23 and
+	0x20111,    // 1b 24 and
+	0x20424,    // 1b 25 and
+	0x80000,    // 1b 26
+	0x0,        // 1b 27
+	0x24000,    // 1b 28 sub
+	0x24000,    // 1b 29 sub
+	0x24000,    // 1b 2a sub
+	0x24000,    // 1b 2b sub
+	0x20111,    // 1b 2c sub
+	0x20424,    // 1b 2d sub
+	0x80000,    // 1b 2e
+	0x0,        // 1b 2f
+	0x24000,    // 1b 30 xor
+	0x24000,    // 1b 31 xor
+	0x24000,    // 1b 32 xor
+	0x24000,    // 1b 33 xor
+	0x20111,    // 1b 34 xor
+	0x20424,    // 1b 35 xor
+	0x80000,    // 1b 36
+	0x0,        // 1b 37
+	0x24000,    // 1b 38 cmp
+	0x24000,    // 1b 39 cmp
+	0x24000,    // 1b 3a cmp
+	0x24000,    // 1b 3b cmp
+	0x20111,    // 1b 3c cmp
+	0x20424,    // 1b 3d cmp
+	0x80000,    // 1b 3e
+	0x0,        // 1b 3f
+	0x180000,   // 1b 40
+	0x180000,   // 1b 41
+	0x180000,   // 1b 42
+	0x180000,   // 1b 43
+	0x180000,   // 1b 44
+	0x180000,   // 1b 45
+	0x180000,   // 1b 46
+	0x180000,   // 1b 47
+	0x180000,   // 1b 48
+	0x180000,   // 1b 49
+	0x180000,   // 1b 4a
+	0x180000,   // 1b 4b
+	0x180000,   // 1b 4c
+	0x180000,   // 1b 4d
+	0x180000,   // 1b 4e
+	0x180000,   // 1b 4f
+	0x80020000, // 1b 50 pushp push
+	0x80020000, // 1b 51 pushp push
+	0x80020000, // 1b 52 pushp push
+	0x80020000, // 1b 53 pushp push
+	0x80020000, // 1b 54 pushp push
+	0x80020000, // 1b 55 pushp push
+	0x80020000, // 1b 56 pushp push
+	0x80020000, // 1b 57 pushp push
+	0x90020000, // 1b 58 popp pop
+	0x90020000, // 1b 59 popp pop
+	0x90020000, // 1b 5a popp pop
+	0x90020000, // 1b 5b popp pop
+	0x90020000, // 1b 5c popp pop
+	0x90020000, // 1b 5d popp pop
+	0x90020000, // 1b 5e popp pop
+	0x90020000, // 1b 5f popp pop
+	0x0,        // 1b 60
+	0x0,        // 1b 61
+	0x80000,    // 1b 62
+	0x24000,    // 1b 63 movslq movsxd
+	0x80000,    // 1b 64
+	0x80000,    // 1b 65
+	0x80000,    // 1b 66
+	0x80000,    // 1b 67
+	0x84020424, // 1b 68 push
+	0x24424,    // 1b 69 imul
+	0x84020111, // 1b 6a push
+	0x24111,    // 1b 6b imul
+	0x20000,    // 1b 6c insb
+	0x20000,    // 1b 6d insw insl
+	0x20000,    // 1b 6e outsb
+	0x20000,    // 1b 6f outsw outsl
+	0xc021111,  // 1b 70 jo
+	0xc021111,  // 1b 71 jno
+	0xc021111,  // 1b 72 jb
+	0xc021111,  // 1b 73 jae
+	0xc021111,  // 1b 74 je
+	0xc021111,  // 1b 75 jne
+	0xc021111,  // 1b 76 jbe
+	0xc021111,  // 1b 77 ja
+	0xc021111,  // 1b 78 js
+	0xc021111,  // 1b 79 jns
+	0xc021111,  // 1b 7a jp
+	0xc021111,  // 1b 7b jnp
+	0xc021111,  // 1b 7c jl
+	0xc021111,  // 1b 7d jge
+	0xc021111,  // 1b 7e jle
+	0xc021111,  // 1b 7f jg
+	0x24111,    // 1b 80 add or adc sbb and sub xor cmp
+	0x24424,    // 1b 81 add or adc sbb and sub xor cmp
+	0x0,        // 1b 82
+	0x24111,    // 1b 83 add or adc sbb and sub xor cmp
+	0x24000,    // 1b 84 test
+	0x24000,    // 1b 85 test
+	0x24000,    // 1b 86 xchg
+	0x24000,    // 1b 87 xchg
+	0x70024000, // 1b 88 mov
+	0x70024000, // 1b 89 mov
+	0x6c024000, // 1b 8a mov
+	0x6c024000, // 1b 8b mov
+	0x40000,    // 1b 8c mov
+	0x68034000, // 1b 8d lea
+	0x40020,    // 1b 8e mov
+	0x40040,    // 1b 8f pop
+	0x5c020000, // 1b 90 pause xchg nop
+	0x20000,    // 1b 91 xchg
+	0x20000,    // 1b 92 xchg
+	0x20000,    // 1b 93 xchg
+	0x20000,    // 1b 94 xchg
+	0x20000,    // 1b 95 xchg
+	0x20000,    // 1b 96 xchg
+	0x20000,    // 1b 97 xchg
+	0x20000,    // 1b 98 cbtw cltq cwtl
+	0x20000,    // 1b 99 cwtd cqto cltd
+	0x0,        // 1b 9a
+	0x20000,    // 1b 9b fwait
+	0x8c020000, // 1b 9c pushf
+	0x98020000, // 1b 9d popf
+	0x20000,    // 1b 9e sahf
+	0x20000,    // 1b 9f lahf
+	0x22888,    // 1b a0 mov movabs
+	0x22888,    // 1b a1 jmpabs mov movabs
+	0x22888,    // 1b a2 mov movabs
+	0x22888,    // 1b a3 mov movabs
+	0x9c020000, // 1b a4 movsb
+	0x9c020000, // 1b a5 movs
+	0x9c020000, // 1b a6 cmpsb
+	0x9c020000, // 1b a7 cmps
+	0x20111,    // 1b a8 test
+	0x20424,    // 1b a9 test
+	0x9c020000, // 1b aa stos
+	0x9c020000, // 1b ab stos
+	0x9c020000, // 1b ac lods
+	0x9c020000, // 1b ad lods
+	0x9c020000, // 1b ae scas
+	0x9c020000, // 1b af scas
+	0x20111,    // 1b b0 mov
+	0x20111,    // 1b b1 mov
+	0x20111,    // 1b b2 mov
+	0x20111,    // 1b b3 mov
+	0x20111,    // 1b b4 mov
+	0x20111,    // 1b b5 mov
+	0x20111,    // 1b b6 mov
+	0x20111,    // 1b b7 mov
+	0x74020824, // 1b b8 movabs mov
+	0x74020824, // 1b b9 movabs mov
+	0x74020824, // 1b ba movabs mov
+	0x74020824, // 1b bb movabs mov
+	0x74020824, // 1b bc movabs mov
+	0x74020824, // 1b bd movabs mov
+	0x74020824, // 1b be movabs mov
+	0x74020824, // 1b bf movabs mov
+	0x24111,    // 1b c0 rol ror rcl rcr shl shr shl sar
+	0x24111,    // 1b c1 rol ror rcl rcr shl shr shl sar
+	0x1c020222, // 1b c2 ret
+	0x1c020000, // 1b c3 ret
+	0x80000,    // 1b c4
+	0x80000,    // 1b c5
+	0x40060,    // 1b c6 xabort mov
+	0x40080,    // 1b c7 xbegin mov
+	0x20333,    // 1b c8 enter
+	0x20000,    // 1b c9 leave
+	0x20020222, // 1b ca lretw lretq lret
+	0x20020000, // 1b cb lretw lretq lret
+	0x44020000, // 1b cc int3
+	0x48020111, // 1b cd int
+	0x0,        // 1b ce
+	0x24020000, // 1b cf iretw iretq iret
+	0x24000,    // 1b d0 rol ror rcl rcr shl shr shl sar
+	0x24000,    // 1b d1 rol ror rcl rcr shl shr shl sar
+	0x24000,    // 1b d2 rol ror rcl rcr shl shr shl sar
+	0x24000,    // 1b d3 rol ror rcl rcr shl shr shl sar
+	0x0,        // 1b d4
+	0x80000,    // 1b d5
+	0x0,        // 1b d6
+	0x20000,    // 1b d7 xlat
+	0x24000,    // 1b d8 fadds fmuls fcoms fcomps fsubs fsubrs fdivs fdivrs fcom fcomp fadd fmul fsub fsubr fdiv fdivr
+	0x400a0,    // 1b d9 fldenvs fnstenvs flds fsts fstps fldenv fldcw fnstenv fnstcw fld fxch fnop fstp fchs fabs ftst fxam fld1 fldl2t fldl2e fldpi fldlg2 fldln2 fldz f2xm1 fyl2x fptan fpatan fxtract fprem1 fdecstp fincstp fprem fyl2xp1 fsqrt fsincos frndint fscale fsin fcos
+	0x400c0,    // 1b da fiaddl fimull ficoml ficompl fisubl fisubrl fidivl fidivrl fcmovb fcmove fcmovbe fcmovu fucompp
+	0x400e0,    // 1b db fildl fisttpl fistl fistpl fldt fstpt fcmovnb fcmovne fcmovnbe fcmovnu fneni fndisi fnclex fninit fnsetpm fucomi fcomi
+	0x24000,    // 1b dc faddl fmull fcoml fcompl fsubl fsubrl fdivl fdivrl fcom fcomp fadd fmul fsub fsubr fdiv fdivr
+	0x40100,    // 1b dd frstors fnsaves fldl fisttpll fstl fstpl frstor fnsave fnstsw ffree fxch fst fstp fucom fucomp
+	0x40120,    // 1b de fiadds fimuls ficoms ficomps fisubs fisubrs fidivs fidivrs fcompp fcomp faddp fmulp fsubp fsubrp fdivp fdivrp
+	0x40140,    // 1b df filds fisttps fists fistps fbld fildll fbstp fistpll fnstsw ffreep fxch fstp fstp fucomip fcomip
+	0x10021111, // 1b e0 loopnel loopne
+	0x10021111, // 1b e1 loopel loope
+	0x10021111, // 1b e2 loopl loop
+	0x10021111, // 1b e3 jecxz jrcxz
+	0x20111,    // 1b e4 in
+	0x20111,    // 1b e5 in
+	0x20111,    // 1b e6 out
+	0x20111,    // 1b e7 out
+	0x18021444, // 1b e8 call
+	0x4021444,  // 1b e9 jmp
+	0x0,        // 1b ea
+	0x4021111,  // 1b eb jmp
+	0x20000,    // 1b ec in
+	0x20000,    // 1b ed in
+	0x20000,    // 1b ee out
+	0x20000,    // 1b ef out
+	0x80000,    // 1b f0
+	0x4c020000, // 1b f1 int1
+	0x80000,    // 1b f2
+	0x80000,    // 1b f3
+	0x56020000, // 1b f4 hlt
+	0x20000,    // 1b f5 cmc
+	0x40160,    // 1b f6 test not neg mul imul div idiv
+	0x40180,    // 1b f7 test not neg mul imul div idiv
+	0x20000,    // 1b f8 clc
+	0x20000,    // 1b f9 stc
+	0x20000,    // 1b fa cli
+	0xa0020000, // 1b fb sti
+	0x20000,    // 1b fc cld
+	0x20000,    // 1b fd std
+	0x401a0,    // 1b fe inc dec
+	0x401c0,    // 1b ff inc dec call lcallw lcall jmp ljmpw ljmp push
+	0x401e0,    // 0f 00 sldt str lkgs lldt ltr verr verw
+	0x40200,    // 0f 01 sgdt sidt lgdt lidt smsw lmsw rstorssp invlpg enclv vmcall vmlaunch vmresume vmxoff pconfig pbndkb wrmsrns wrmsrlist rdmsrlist erets eretu monitor mwait clac stac tdcall seamret seamops seamcall encls xgetbv xsetbv vmfunc xend xtest enclu vmgexit vmrun vmmcall vmload vmsave stgi clgi skinit invlpga smsw serialize setssbsy xsusldtrk xresldtrk saveprevssp uiret testui clui stui rdpkru wrpkru lmsw mcommit rmpquery rmpadjust psmash rmpread rmpupdate pvalidate swapgs rdtscp clzero rdpru invlpgb tlbsync monitorx mwaitx
+	0xa8024000, // 0f 02 lar
+	0xa8024000, // 0f 03 lsl
+	0x0,        // 0f 04
+	0x3c020000, // 0f 05 syscall
+	0x2020000,  // 0f 06 clts
+	0x2a020000, // 0f 07 w0 w1
+	0x2020000,  // 0f 08 invd
+	0x2020000,  // 0f 09 wbnoinvd wbinvd
+	0x0,        // 0f 0a
+	0x50020000, // 0f 0b ud2
+	0x0,        // 0f 0c
+	0x24000,    // 0f 0d prefetchw prefetchwt1 prefetch
+	0x20000,    // 0f 0e femms
+	0x80000,    // 0f 0f
+	0x24000,    // 0f 10 movups movupd movss movsd
+	0x24000,    // 0f 11 movups movupd movss movsd
+	0x24000,    // 0f 12 movhlps movlps movlpd movsldup movddup
+	0x40220,    // 0f 13 movlps movlpd
+	0x24000,    // 0f 14 unpcklps unpcklpd
+	0x24000,    // 0f 15 unpckhps unpckhpd
+	0x24000,    // 0f 16 movlhps movhps movhpd movshdup
+	0x40220,    // 0f 17 movhps movhpd
+	0x64024000, // 0f 18 prefetchnta prefetcht0 prefetcht1 prefetcht2 prefetchit1 prefetchit0 nop
+	0x64024000, // 0f 19 nop
+	0x40240,    // 0f 1a bndmov bndcl bndcu bndldx nop
+	0x40240,    // 0f 1b bndmov bndmk bndcn bndstx nop
+	0x64024000, // 0f 1c cldemote nop
+	0x64024000, // 0f 1d nop
+	0x64024000, // 0f 1e w0 w1 endbr64 endbr32 nop
+	0x60024000, // 0f 1f nop
+	0x40260,    // 0f 20 mov
+	0x40280,    // 0f 21 mov
+	0x40260,    // 0f 22 mov
+	0x40280,    // 0f 23 mov
+	0x0,        // 0f 24
+	0x0,        // 0f 25
+	0x0,        // 0f 26
+	0x0,        // 0f 27
+	0x24000,    // 0f 28 movaps movapd
+	0x24000,    // 0f 29 movaps movapd
+	0x24000,    // 0f 2a cvtpi2ps cvtpi2pd cvtsi2ss cvtsi2sd
+	0x40220,    // 0f 2b movntps movntpd movntss movntsd
+	0x24000,    // 0f 2c cvttps2pi cvttpd2pi cvttss2si cvttsd2si
+	0x24000,    // 0f 2d cvtps2pi cvtpd2pi cvtss2si cvtsd2si
+	0x24000,    // 0f 2e ucomiss ucomisd
+	0x24000,    // 0f 2f comiss comisd
+	0x2020000,  // 0f 30 wrmsr
+	0x20000,    // 0f 31 rdtsc
+	0x2020000,  // 0f 32 rdmsr
+	0x20000,    // 0f 33 rdpmc
+	0x40020000, // 0f 34 sysenter
+	0x2a020000, // 0f 35 w0 w1
+	0x0,        // 0f 36
+	0x20000,    // 0f 37 getsec
+	0x80000,    // 0f 38
+	0x0,        // 0f 39
+	0x80000,    // 0f 3a
+	0x0,        // 0f 3b
+	0x0,        // 0f 3c
+	0x0,        // 0f 3d
+	0x0,        // 0f 3e
+	0x0,        // 0f 3f
+	0x24000,    // 0f 40 cmovo
+	0x24000,    // 0f 41 cmovno
+	0x24000,    // 0f 42 cmovb
+	0x24000,    // 0f 43 cmovae
+	0x24000,    // 0f 44 cmove
+	0x24000,    // 0f 45 cmovne
+	0x24000,    // 0f 46 cmovbe
+	0x24000,    // 0f 47 cmova
+	0x24000,    // 0f 48 cmovs
+	0x24000,    // 0f 49 cmovns
+	0x24000,    // 0f 4a cmovp
+	0x24000,    // 0f 4b cmovnp
+	0x24000,    // 0f 4c cmovl
+	0x24000,    // 0f 4d cmovge
+	0x24000,    // 0f 4e cmovle
+	0x24000,    // 0f 4f cmovg
+	0x402a0,    // 0f 50 movmskps movmskpd
+	0x24000,    // 0f 51 sqrtps sqrtpd sqrtss sqrtsd
+	0x24000,    // 0f 52 rsqrtps rsqrtss
+	0x24000,    // 0f 53 rcpps rcpss
+	0x24000,    // 0f 54 andps andpd
+	0x24000,    // 0f 55 andnps andnpd
+	0x24000,    // 0f 56 orps orpd
+	0x24000,    // 0f 57 xorps xorpd
+	0x24000,    // 0f 58 addps addpd addss addsd
+	0x24000,    // 0f 59 mulps mulpd mulss mulsd
+	0x24000,    // 0f 5a cvtps2pd cvtpd2ps cvtss2sd cvtsd2ss
+	0x24000,    // 0f 5b cvtdq2ps cvtps2dq cvttps2dq
+	0x24000,    // 0f 5c subps subpd subss subsd
+	0x24000,    // 0f 5d minps minpd minss minsd
+	0x24000,    // 0f 5e divps divpd divss divsd
+	0x24000,    // 0f 5f maxps maxpd maxss maxsd
+	0x24000,    // 0f 60 punpcklbw
+	0x24000,    // 0f 61 punpcklwd
+	0x24000,    // 0f 62 punpckldq
+	0x24000,    // 0f 63 packsswb
+	0x24000,    // 0f 64 pcmpgtb
+	0x24000,    // 0f 65 pcmpgtw
+	0x24000,    // 0f 66 pcmpgtd
+	0x24000,    // 0f 67 packuswb
+	0x24000,    // 0f 68 punpckhbw
+	0x24000,    // 0f 69 punpckhwd
+	0x24000,    // 0f 6a punpckhdq
+	0x24000,    // 0f 6b packssdw
+	0x0,        // 0f 6c punpcklqdq
+	0x0,        // 0f 6d punpckhqdq
+	0x24000,    // 0f 6e movd movq
+	0x24000,    // 0f 6f movq movdqa movdqu
+	0x24111,    // 0f 70 pshufw pshufd pshufhw pshuflw
+	0x402c0,    // 0f 71 psrlw psraw psllw
+	0x402c0,    // 0f 72 psrld psrad pslld
+	0x402e0,    // 0f 73 psrlq psllq psrldq pslldq
+	0x24000,    // 0f 74 pcmpeqb
+	0x24000,    // 0f 75 pcmpeqw
+	0x24000,    // 0f 76 pcmpeqd
+	0x20000,    // 0f 77 emms
+	0x24000,    // 0f 78 extrq insertq vmread
+	0x24000,    // 0f 79 extrq insertq vmwrite
+	0x0,        // 0f 7a
+	0x0,        // 0f 7b
+	0x0,        // 0f 7c haddpd haddps
+	0x0,        // 0f 7d hsubpd hsubps
+	0x24000,    // 0f 7e movq movd
+	0x24000,    // 0f 7f movq movdqa movdqu
+	0xc021444,  // 0f 80 jo
+	0xc021444,  // 0f 81 jno
+	0xc021444,  // 0f 82 jb
+	0xc021444,  // 0f 83 jae
+	0xc021444,  // 0f 84 je
+	0xc021444,  // 0f 85 jne
+	0xc021444,  // 0f 86 jbe
+	0xc021444,  // 0f 87 ja
+	0xc021444,  // 0f 88 js
+	0xc021444,  // 0f 89 jns
+	0xc021444,  // 0f 8a jp
+	0xc021444,  // 0f 8b jnp
+	0xc021444,  // 0f 8c jl
+	0xc021444,  // 0f 8d jge
+	0xc021444,  // 0f 8e jle
+	0xc021444,  // 0f 8f jg
+	0x24000,    // 0f 90 seto
+	0x24000,    // 0f 91 setno
+	0x24000,    // 0f 92 setb
+	0x24000,    // 0f 93 setae
+	0x24000,    // 0f 94 sete
+	0x24000,    // 0f 95 setne
+	0x24000,    // 0f 96 setbe
+	0x24000,    // 0f 97 seta
+	0x24000,    // 0f 98 sets
+	0x24000,    // 0f 99 setns
+	0x24000,    // 0f 9a setp
+	0x24000,    // 0f 9b setnp
+	0x24000,    // 0f 9c setl
+	0x24000,    // 0f 9d setge
+	0x24000,    // 0f 9e setle
+	0x24000,    // 0f 9f setg
+	0x20000,    // 0f a0 push
+	0x7c020000, // 0f a1 pop
+	0x20000,    // 0f a2 cpuid
+	0x24000,    // 0f a3 bt
+	0x24111,    // 0f a4 shld
+	0x24000,    // 0f a5 shld
+	0x0,        // 0f a6 montmul xsha1 xsha256
+	0x40300,    // 0f a7 xstore-rng xcrypt-ecb xcrypt-cbc xcrypt-ctr xcrypt-cfb xcrypt-ofb
+	0x20000,    // 0f a8 push
+	0x7c020000, // 0f a9 pop
+	0x28020000, // 0f aa rsm
+	0x24000,    // 0f ab bts
+	0x24111,    // 0f ac shrd
+	0x24000,    // 0f ad shrd
+	0x40320,    // 0f ae fxsave fxrstor ldmxcsr stmxcsr xsave xrstor xsaveopt clflush fxsave64 fxrstor64 xsave64 xrstor64 xsaveopt64 ldmxcsr stmxcsr clwb clflushopt ptwrite clrssbsy rdfsbase rdgsbase wrfsbase wrgsbase w0 w1 tpause umonitor umwait clflush lfence mfence sfence
+	0x24000,    // 0f af imul
+	0x24000,    // 0f b0 cmpxchg
+	0x24000,    // 0f b1 cmpxchg
+	0x40340,    // 0f b2 lss
+	0x24000,    // 0f b3 btr
+	0x40340,    // 0f b4 lfs
+	0x40340,    // 0f b5 lgs
+	0x24000,    // 0f b6 movzb
+	0x24000,    // 0f b7 movzw
+	0x0,        // 0f b8 popcnt
+	0x50024000, // 0f b9 ud1
+	0x40360,    // 0f ba bt bts btr btc
+	0x24000,    // 0f bb btc
+	0x24000,    // 0f bc tzcnt bsf bsf
+	0x24000,    // 0f bd lzcnt bsr bsr
+	0x24000,    // 0f be movsb
+	0x24000,    // 0f bf movsw
+	0x24000,    // 0f c0 xadd
+	0x24000,    // 0f c1 xadd
+	0x24111,    // 0f c2 cmp?ps cmp?pd cmp?ss cmp?sd
+	0x40220,    // 0f c3 movnti
+	0x24111,    // 0f c4 pinsrw
+	0x40380,    // 0f c5 pextrw
+	0x24111,    // 0f c6 shufps shufpd
+	0x403a0,    // 0f c7 w0 w1 vmptrld vmclear vmxon vmptrst senduipi rdpid rdrand rdseed
+	0x20000,    // 0f c8 bswap
+	0x20000,    // 0f c9 bswap
+	0x20000,    // 0f ca bswap
+	0x20000,    // 0f cb bswap
+	0x20000,    // 0f cc bswap
+	0x20000,    // 0f cd bswap
+	0x20000,    // 0f ce bswap
+	0x20000,    // 0f cf bswap
+	0x0,        // 0f d0 addsubpd addsubps
+	0x24000,    // 0f d1 psrlw
+	0x24000,    // 0f d2 psrld
+	0x24000,    // 0f d3 psrlq
+	0x24000,    // 0f d4 paddq
+	0x24000,    // 0f d5 pmullw
+	0x0,        // 0f d6 movq movq2dq movdq2q
+	0x402a0,    // 0f d7 pmovmskb
+	0x24000,    // 0f d8 psubusb
+	0x24000,    // 0f d9 psubusw
+	0x24000,    // 0f da pminub
+	0x24000,    // 0f db pand
+	0x24000,    // 0f dc paddusb
+	0x24000,    // 0f dd paddusw
+	0x24000,    // 0f de pmaxub
+	0x24000,    // 0f df pandn
+	0x24000,    // 0f e0 pavgb
+	0x24000,    // 0f e1 psraw
+	0x24000,    // 0f e2 psrad
+	0x24000,    // 0f e3 pavgw
+	0x24000,    // 0f e4 pmulhuw
+	0x24000,    // 0f e5 pmulhw
+	0x0,        // 0f e6 cvttpd2dq cvtdq2pd cvtpd2dq
+	0x40220,    // 0f e7 movntq movntdq
+	0x24000,    // 0f e8 psubsb
+	0x24000,    // 0f e9 psubsw
+	0x24000,    // 0f ea pminsw
+	0x24000,    // 0f eb por
+	0x24000,    // 0f ec paddsb
+	0x24000,    // 0f ed paddsw
+	0x24000,    // 0f ee pmaxsw
+	0x24000,    // 0f ef pxor
+	0x0,        // 0f f0 lddqu
+	0x24000,    // 0f f1 psllw
+	0x24000,    // 0f f2 pslld
+	0x24000,    // 0f f3 psllq
+	0x24000,    // 0f f4 pmuludq
+	0x24000,    // 0f f5 pmaddwd
+	0x24000,    // 0f f6 psadbw
+	0x402a0,    // 0f f7 maskmovq maskmovdqu
+	0x24000,    // 0f f8 psubb
+	0x24000,    // 0f f9 psubw
+	0x24000,    // 0f fa psubd
+	0x24000,    // 0f fb psubq
+	0x24000,    // 0f fc paddb
+	0x24000,    // 0f fd paddw
+	0x24000,    // 0f fe paddd
+	0x50024000, // 0f ff ud0
+	0x401e0,    // 0f 00 sldt str lkgs lldt ltr verr verw
+	0x403c0,    // 0f 01 sgdt sidt lgdt lidt smsw lmsw rstorssp invlpg enclv vmcall vmlaunch vmresume vmxoff pconfig pbndkb wrmsrns wrmsrlist rdmsrlist erets eretu monitor mwait clac stac tdcall seamret seamops seamcall encls xgetbv xsetbv vmfunc xend xtest enclu vmgexit vmrun vmmcall vmload vmsave stgi clgi skinit invlpga smsw serialize setssbsy xsusldtrk xresldtrk saveprevssp uiret testui clui stui rdpkru wrpkru lmsw mcommit rmpquery rmpadjust psmash rmpread rmpupdate pvalidate swapgs rdtscp clzero rdpru invlpgb tlbsync monitorx mwaitx
+	0xa8024000, // 0f 02 lar
+	0xa8024000, // 0f 03 lsl
+	0x0,        // 0f 04
+	0x3c020000, // 0f 05 syscall
+	0x2020000,  // 0f 06 clts
+	0x2a020000, // 0f 07 w0 w1
+	0x2020000,  // 0f 08 invd
+	0x2020000,  // 0f 09 wbnoinvd wbinvd
+	0x0,        // 0f 0a
+	0x50020000, // 0f 0b ud2
+	0x0,        // 0f 0c
+	0x24000,    // 0f 0d prefetchw prefetchwt1 prefetch
+	0x20000,    // 0f 0e femms
+	0x80000,    // 0f 0f
+	0x24000,    // 0f 10 movups movupd movss movsd
+	0x24000,    // 0f 11 movups movupd movss movsd
+	0x40220,    // 0f 12 movhlps movlps movlpd movsldup movddup
+	0x40220,    // 0f 13 movlps movlpd
+	0x24000,    // 0f 14 unpcklps unpcklpd
+	0x24000,    // 0f 15 unpckhps unpckhpd
+	0x40220,    // 0f 16 movlhps movhps movhpd movshdup
+	0x40220,    // 0f 17 movhps movhpd
+	0x64024000, // 0f 18 prefetchnta prefetcht0 prefetcht1 prefetcht2 prefetchit1 prefetchit0 nop
+	0x64024000, // 0f 19 nop
+	0x403e0,    // 0f 1a bndmov bndcl bndcu bndldx nop
+	0x40400,    // 0f 1b bndmov bndmk bndcn bndstx nop
+	0x64024000, // 0f 1c cldemote nop
+	0x64024000, // 0f 1d nop
+	0x64024000, // 0f 1e w0 w1 endbr64 endbr32 nop
+	0x60024000, // 0f 1f nop
+	0x40260,    // 0f 20 mov
+	0x40280,    // 0f 21 mov
+	0x40260,    // 0f 22 mov
+	0x40280,    // 0f 23 mov
+	0x0,        // 0f 24
+	0x0,        // 0f 25
+	0x0,        // 0f 26
+	0x0,        // 0f 27
+	0x24000,    // 0f 28 movaps movapd
+	0x24000,    // 0f 29 movaps movapd
+	0x24000,    // 0f 2a cvtpi2ps cvtpi2pd cvtsi2ss cvtsi2sd
+	0x40220,    // 0f 2b movntps movntpd movntss movntsd
+	0x24000,    // 0f 2c cvttps2pi cvttpd2pi cvttss2si cvttsd2si
+	0x24000,    // 0f 2d cvtps2pi cvtpd2pi cvtss2si cvtsd2si
+	0x24000,    // 0f 2e ucomiss ucomisd
+	0x24000,    // 0f 2f comiss comisd
+	0x2020000,  // 0f 30 wrmsr
+	0x20000,    // 0f 31 rdtsc
+	0x2020000,  // 0f 32 rdmsr
+	0x20000,    // 0f 33 rdpmc
+	0x40020000, // 0f 34 sysenter
+	0x2a020000, // 0f 35 w0 w1
+	0x0,        // 0f 36
+	0x20000,    // 0f 37 getsec
+	0x80000,    // 0f 38
+	0x0,        // 0f 39
+	0x80000,    // 0f 3a
+	0x0,        // 0f 3b
+	0x0,        // 0f 3c
+	0x0,        // 0f 3d
+	0x0,        // 0f 3e
+	0x0,        // 0f 3f
+	0x24000,    // 0f 40 cmovo
+	0x24000,    // 0f 41 cmovno
+	0x24000,    // 0f 42 cmovb
+	0x24000,    // 0f 43 cmovae
+	0x24000,    // 0f 44 cmove
+	0x24000,    // 0f 45 cmovne
+	0x24000,    // 0f 46 cmovbe
+	0x24000,    // 0f 47 cmova
+	0x24000,    // 0f 48 cmovs
+	0x24000,    // 0f 49 cmovns
+	0x24000,    // 0f 4a cmovp
+	0x24000,    // 0f 4b cmovnp
+	0x24000,    // 0f 4c cmovl
+	0x24000,    // 0f 4d cmovge
+	0x24000,    // 0f 4e cmovle
+	0x24000,    // 0f 4f cmovg
+	0x402a0,    // 0f 50 movmskps movmskpd
+	0x24000,    // 0f 51 sqrtps sqrtpd sqrtss sqrtsd
+	0x0,        // 0f 52 rsqrtps rsqrtss
+	0x0,        // 0f 53 rcpps rcpss
+	0x24000,    // 0f 54 andps andpd
+	0x24000,    // 0f 55 andnps andnpd
+	0x24000,    // 0f 56 orps orpd
+	0x24000,    // 0f 57 xorps xorpd
+	0x24000,    // 0f 58 addps addpd addss addsd
+	0x24000,    // 0f 59 mulps mulpd mulss mulsd
+	0x24000,    // 0f 5a cvtps2pd cvtpd2ps cvtss2sd cvtsd2ss
+	0x24000,    // 0f 5b cvtdq2ps cvtps2dq cvttps2dq
+	0x24000,    // 0f 5c subps subpd subss subsd
+	0x24000,    // 0f 5d minps minpd minss minsd
+	0x24000,    // 0f 5e divps divpd divss divsd
+	0x24000,    // 0f 5f maxps maxpd maxss maxsd
+	0x24000,    // 0f 60 punpcklbw
+	0x24000,    // 0f 61 punpcklwd
+	0x24000,    // 0f 62 punpckldq
+	0x24000,    // 0f 63 packsswb
+	0x24000,    // 0f 64 pcmpgtb
+	0x24000,    // 0f 65 pcmpgtw
+	0x24000,    // 0f 66 pcmpgtd
+	0x24000,    // 0f 67 packuswb
+	0x24000,    // 0f 68 punpckhbw
+	0x24000,    // 0f 69 punpckhwd
+	0x24000,    // 0f 6a punpckhdq
+	0x24000,    // 0f 6b packssdw
+	0x24000,    // 0f 6c punpcklqdq
+	0x24000,    // 0f 6d punpckhqdq
+	0x24000,    // 0f 6e movd movq
+	0x24000,    // 0f 6f movq movdqa movdqu
+	0x24111,    // 0f 70 pshufw pshufd pshufhw pshuflw
+	0x402c0,    // 0f 71 psrlw psraw psllw
+	0x402c0,    // 0f 72 psrld psrad pslld
+	0x40420,    // 0f 73 psrlq psllq psrldq pslldq
+	0x24000,    // 0f 74 pcmpeqb
+	0x24000,    // 0f 75 pcmpeqw
+	0x24000,    // 0f 76 pcmpeqd
+	0x0,        // 0f 77 emms
+	0x40440,    // 0f 78 extrq insertq vmread
+	0x402a0,    // 0f 79 extrq insertq vmwrite
+	0x0,        // 0f 7a
+	0x0,        // 0f 7b
+	0x24000,    // 0f 7c haddpd haddps
+	0x24000,    // 0f 7d hsubpd hsubps
+	0x24000,    // 0f 7e movq movd
+	0x24000,    // 0f 7f movq movdqa movdqu
+	0xc021444,  // 0f 80 jo
+	0xc021444,  // 0f 81 jno
+	0xc021444,  // 0f 82 jb
+	0xc021444,  // 0f 83 jae
+	0xc021444,  // 0f 84 je
+	0xc021444,  // 0f 85 jne
+	0xc021444,  // 0f 86 jbe
+	0xc021444,  // 0f 87 ja
+	0xc021444,  // 0f 88 js
+	0xc021444,  // 0f 89 jns
+	0xc021444,  // 0f 8a jp
+	0xc021444,  // 0f 8b jnp
+	0xc021444,  // 0f 8c jl
+	0xc021444,  // 0f 8d jge
+	0xc021444,  // 0f 8e jle
+	0xc021444,  // 0f 8f jg
+	0x24000,    // 0f 90 seto
+	0x24000,    // 0f 91 setno
+	0x24000,    // 0f 92 setb
+	0x24000,    // 0f 93 setae
+	0x24000,    // 0f 94 sete
+	0x24000,    // 0f 95 setne
+	0x24000,    // 0f 96 setbe
+	0x24000,    // 0f 97 seta
+	0x24000,    // 0f 98 sets
+	0x24000,    // 0f 99 setns
+	0x24000,    // 0f 9a setp
+	0x24000,    // 0f 9b setnp
+	0x24000,    // 0f 9c setl
+	0x24000,    // 0f 9d setge
+	0x24000,    // 0f 9e setle
+	0x24000,    // 0f 9f setg
+	0x20000,    // 0f a0 push
+	0x7c020000, // 0f a1 pop
+	0x20000,    // 0f a2 cpuid
+	0x24000,    // 0f a3 bt
+	0x24111,    // 0f a4 shld
+	0x24000,    // 0f a5 shld
+	0x0,        // 0f a6 montmul xsha1 xsha256
+	0x0,        // 0f a7 xstore-rng xcrypt-ecb xcrypt-cbc xcrypt-ctr xcrypt-cfb xcrypt-ofb
+	0x20000,    // 0f a8 push
+	0x7c020000, // 0f a9 pop
+	0x28020000, // 0f aa rsm
+	0x24000,    // 0f ab bts
+	0x24111,    // 0f ac shrd
+	0x24000,    // 0f ad shrd
+	0x40460,    // 0f ae fxsave fxrstor ldmxcsr stmxcsr xsave xrstor xsaveopt clflush fxsave64 fxrstor64 xsave64 xrstor64 xsaveopt64 ldmxcsr stmxcsr clwb clflushopt ptwrite clrssbsy rdfsbase rdgsbase wrfsbase wrgsbase w0 w1 tpause umonitor umwait clflush lfence mfence sfence
+	0x24000,    // 0f af imul
+	0x24000,    // 0f b0 cmpxchg
+	0x24000,    // 0f b1 cmpxchg
+	0x40340,    // 0f b2 lss
+	0x24000,    // 0f b3 btr
+	0x40340,    // 0f b4 lfs
+	0x40340,    // 0f b5 lgs
+	0x24000,    // 0f b6 movzb
+	0x24000,    // 0f b7 movzw
+	0x0,        // 0f b8 popcnt
+	0x50024000, // 0f b9 ud1
+	0x40360,    // 0f ba bt bts btr btc
+	0x24000,    // 0f bb btc
+	0x24000,    // 0f bc tzcnt bsf bsf
+	0x24000,    // 0f bd lzcnt bsr bsr
+	0x24000,    // 0f be movsb
+	0x24000,    // 0f bf movsw
+	0x24000,    // 0f c0 xadd
+	0x24000,    // 0f c1 xadd
+	0x24111,    // 0f c2 cmp?ps cmp?pd cmp?ss cmp?sd
+	0x0,        // 0f c3 movnti
+	0x24111,    // 0f c4 pinsrw
+	0x40380,    // 0f c5 pextrw
+	0x24111,    // 0f c6 shufps shufpd
+	0x40480,    // 0f c7 w0 w1 vmptrld vmclear vmxon vmptrst senduipi rdpid rdrand rdseed
+	0x20000,    // 0f c8 bswap
+	0x20000,    // 0f c9 bswap
+	0x20000,    // 0f ca bswap
+	0x20000,    // 0f cb bswap
+	0x20000,    // 0f cc bswap
+	0x20000,    // 0f cd bswap
+	0x20000,    // 0f ce bswap
+	0x20000,    // 0f cf bswap
+	0x24000,    // 0f d0 addsubpd addsubps
+	0x24000,    // 0f d1 psrlw
+	0x24000,    // 0f d2 psrld
+	0x24000,    // 0f d3 psrlq
+	0x24000,    // 0f d4 paddq
+	0x24000,    // 0f d5 pmullw
+	0x24000,    // 0f d6 movq movq2dq movdq2q
+	0x402a0,    // 0f d7 pmovmskb
+	0x24000,    // 0f d8 psubusb
+	0x24000,    // 0f d9 psubusw
+	0x24000,    // 0f da pminub
+	0x24000,    // 0f db pand
+	0x24000,    // 0f dc paddusb
+	0x24000,    // 0f dd paddusw
+	0x24000,    // 0f de pmaxub
+	0x24000,    // 0f df pandn
+	0x24000,    // 0f e0 pavgb
+	0x24000,    // 0f e1 psraw
+	0x24000,    // 0f e2 psrad
+	0x24000,    // 0f e3 pavgw
+	0x24000,    // 0f e4 pmulhuw
+	0x24000,    // 0f e5 pmulhw
+	0x24000,    // 0f e6 cvttpd2dq cvtdq2pd cvtpd2dq
+	0x40220,    // 0f e7 movntq movntdq
+	0x24000,    // 0f e8 psubsb
+	0x24000,    // 0f e9 psubsw
+	0x24000,    // 0f ea pminsw
+	0x24000,    // 0f eb por
+	0x24000,    // 0f ec paddsb
+	0x24000,    // 0f ed paddsw
+	0x24000,    // 0f ee pmaxsw
+	0x24000,    // 0f ef pxor
+	0x0,        // 0f f0 lddqu
+	0x24000,    // 0f f1 psllw
+	0x24000,    // 0f f2 pslld
+	0x24000,    // 0f f3 psllq
+	0x24000,    // 0f f4 pmuludq
+	0x24000,    // 0f f5 pmaddwd
+	0x24000,    // 0f f6 psadbw
+	0x402a0,    // 0f f7 maskmovq maskmovdqu
+	0x24000,    // 0f f8 psubb
+	0x24000,    // 0f f9 psubw
+	0x24000,    // 0f fa psubd
+	0x24000,    // 0f fb psubq
+	0x24000,    // 0f fc paddb
+	0x24000,    // 0f fd paddw
+	0x24000,    // 0f fe paddd
+	0x50024000, // 0f ff ud0
+	0x401e0,    // 0f 00 sldt str lkgs lldt ltr verr verw
+	0x404a0,    // 0f 01 sgdt sidt lgdt lidt smsw lmsw rstorssp invlpg enclv vmcall vmlaunch vmresume vmxoff pconfig pbndkb wrmsrns wrmsrlist rdmsrlist erets eretu monitor mwait clac stac tdcall seamret seamops seamcall encls xgetbv xsetbv vmfunc xend xtest enclu vmgexit vmrun vmmcall vmload vmsave stgi clgi skinit invlpga smsw serialize setssbsy xsusldtrk xresldtrk saveprevssp uiret testui clui stui rdpkru wrpkru lmsw mcommit rmpquery rmpadjust psmash rmpread rmpupdate pvalidate swapgs rdtscp clzero rdpru invlpgb tlbsync monitorx mwaitx
+	0xa8024000, // 0f 02 lar
+	0xa8024000, // 0f 03 lsl
+	0x0,        // 0f 04
+	0x3c020000, // 0f 05 syscall
+	0x2020000,  // 0f 06 clts
+	0x2a020000, // 0f 07 w0 w1
+	0x2020000,  // 0f 08 invd
+	0x2020000,  // 0f 09 wbnoinvd wbinvd
+	0x0,        // 0f 0a
+	0x50020000, // 0f 0b ud2
+	0x0,        // 0f 0c
+	0x24000,    // 0f 0d prefetchw prefetchwt1 prefetch
+	0x20000,    // 0f 0e femms
+	0x80000,    // 0f 0f
+	0x24000,    // 0f 10 movups movupd movss movsd
+	0x24000,    // 0f 11 movups movupd movss movsd
+	0x24000,    // 0f 12 movhlps movlps movlpd movsldup movddup
+	0x0,        // 0f 13 movlps movlpd
+	0x0,        // 0f 14 unpcklps unpcklpd
+	0x0,        // 0f 15 unpckhps unpckhpd
+	0x24000,    // 0f 16 movlhps movhps movhpd movshdup
+	0x0,        // 0f 17 movhps movhpd
+	0x64024000, // 0f 18 prefetchnta prefetcht0 prefetcht1 prefetcht2 prefetchit1 prefetchit0 nop
+	0x64024000, // 0f 19 nop
+	0x404c0,    // 0f 1a bndmov bndcl bndcu bndldx nop
+	0x404e0,    // 0f 1b bndmov bndmk bndcn bndstx nop
+	0x64024000, // 0f 1c cldemote nop
+	0x64024000, // 0f 1d nop
+	0x40500,    // 0f 1e w0 w1 endbr64 endbr32 nop
+	0x60024000, // 0f 1f nop
+	0x40260,    // 0f 20 mov
+	0x40280,    // 0f 21 mov
+	0x40260,    // 0f 22 mov
+	0x40280,    // 0f 23 mov
+	0x0,        // 0f 24
+	0x0,        // 0f 25
+	0x0,        // 0f 26
+	0x0,        // 0f 27
+	0x0,        // 0f 28 movaps movapd
+	0x0,        // 0f 29 movaps movapd
+	0x24000,    // 0f 2a cvtpi2ps cvtpi2pd cvtsi2ss cvtsi2sd
+	0x40220,    // 0f 2b movntps movntpd movntss movntsd
+	0x24000,    // 0f 2c cvttps2pi cvttpd2pi cvttss2si cvttsd2si
+	0x24000,    // 0f 2d cvtps2pi cvtpd2pi cvtss2si cvtsd2si
+	0x0,        // 0f 2e ucomiss ucomisd
+	0x0,        // 0f 2f comiss comisd
+	0x2020000,  // 0f 30 wrmsr
+	0x20000,    // 0f 31 rdtsc
+	0x2020000,  // 0f 32 rdmsr
+	0x20000,    // 0f 33 rdpmc
+	0x40020000, // 0f 34 sysenter
+	0x2a020000, // 0f 35 w0 w1
+	0x0,        // 0f 36
+	0x20000,    // 0f 37 getsec
+	0x80000,    // 0f 38
+	0x0,        // 0f 39
+	0x80000,    // 0f 3a
+	0x0,        // 0f 3b
+	0x0,        // 0f 3c
+	0x0,        // 0f 3d
+	0x0,        // 0f 3e
+	0x0,        // 0f 3f
+	0x24000,    // 0f 40 cmovo
+	0x24000,    // 0f 41 cmovno
+	0x24000,    // 0f 42 cmovb
+	0x24000,    // 0f 43 cmovae
+	0x24000,    // 0f 44 cmove
+	0x24000,    // 0f 45 cmovne
+	0x24000,    // 0f 46 cmovbe
+	0x24000,    // 0f 47 cmova
+	0x24000,    // 0f 48 cmovs
+	0x24000,    // 0f 49 cmovns
+	0x24000,    // 0f 4a cmovp
+	0x24000,    // 0f 4b cmovnp
+	0x24000,    // 0f 4c cmovl
+	0x24000,    // 0f 4d cmovge
+	0x24000,    // 0f 4e cmovle
+	0x24000,    // 0f 4f cmovg
+	0x0,        // 0f 50 movmskps movmskpd
+	0x24000,    // 0f 51 sqrtps sqrtpd sqrtss sqrtsd
+	0x24000,    // 0f 52 rsqrtps rsqrtss
+	0x24000,    // 0f 53 rcpps rcpss
+	0x0,        // 0f 54 andps andpd
+	0x0,        // 0f 55 andnps andnpd
+	0x0,        // 0f 56 orps orpd
+	0x0,        // 0f 57 xorps xorpd
+	0x24000,    // 0f 58 addps addpd addss addsd
+	0x24000,    // 0f 59 mulps mulpd mulss mulsd
+	0x24000,    // 0f 5a cvtps2pd cvtpd2ps cvtss2sd cvtsd2ss
+	0x24000,    // 0f 5b cvtdq2ps cvtps2dq cvttps2dq
+	0x24000,    // 0f 5c subps subpd subss subsd
+	0x24000,    // 0f 5d minps minpd minss minsd
+	0x24000,    // 0f 5e divps divpd divss divsd
+	0x24000,    // 0f 5f maxps maxpd maxss maxsd
+	0x0,        // 0f 60 punpcklbw
+	0x0,        // 0f 61 punpcklwd
+	0x0,        // 0f 62 punpckldq
+	0x0,        // 0f 63 packsswb
+	0x0,        // 0f 64 pcmpgtb
+	0x0,        // 0f 65 pcmpgtw
+	0x0,        // 0f 66 pcmpgtd
+	0x0,        // 0f 67 packuswb
+	0x0,        // 0f 68 punpckhbw
+	0x0,        // 0f 69 punpckhwd
+	0x0,        // 0f 6a punpckhdq
+	0x0,        // 0f 6b packssdw
+	0x0,        // 0f 6c punpcklqdq
+	0x0,        // 0f 6d punpckhqdq
+	0x0,        // 0f 6e movd movq
+	0x24000,    // 0f 6f movq movdqa movdqu
+	0x24111,    // 0f 70 pshufw pshufd pshufhw pshuflw
+	0x0,        // 0f 71 psrlw psraw psllw
+	0x0,        // 0f 72 psrld psrad pslld
+	0x0,        // 0f 73 psrlq psllq psrldq pslldq
+	0x0,        // 0f 74 pcmpeqb
+	0x0,        // 0f 75 pcmpeqw
+	0x0,        // 0f 76 pcmpeqd
+	0x0,        // 0f 77 emms
+	0x0,        // 0f 78 extrq insertq vmread
+	0x0,        // 0f 79 extrq insertq vmwrite
+	0x0,        // 0f 7a
+	0x0,        // 0f 7b
+	0x0,        // 0f 7c haddpd haddps
+	0x0,        // 0f 7d hsubpd hsubps
+	0x24000,    // 0f 7e movq movd
+	0x24000,    // 0f 7f movq movdqa movdqu
+	0xc021444,  // 0f 80 jo
+	0xc021444,  // 0f 81 jno
+	0xc021444,  // 0f 82 jb
+	0xc021444,  // 0f 83 jae
+	0xc021444,  // 0f 84 je
+	0xc021444,  // 0f 85 jne
+	0xc021444,  // 0f 86 jbe
+	0xc021444,  // 0f 87 ja
+	0xc021444,  // 0f 88 js
+	0xc021444,  // 0f 89 jns
+	0xc021444,  // 0f 8a jp
+	0xc021444,  // 0f 8b jnp
+	0xc021444,  // 0f 8c jl
+	0xc021444,  // 0f 8d jge
+	0xc021444,  // 0f 8e jle
+	0xc021444,  // 0f 8f jg
+	0x24000,    // 0f 90 seto
+	0x24000,    // 0f 91 setno
+	0x24000,    // 0f 92 setb
+	0x24000,    // 0f 93 setae
+	0x24000,    // 0f 94 sete
+	0x24000,    // 0f 95 setne
+	0x24000,    // 0f 96 setbe
+	0x24000,    // 0f 97 seta
+	0x24000,    // 0f 98 sets
+	0x24000,    // 0f 99 setns
+	0x24000,    // 0f 9a setp
+	0x24000,    // 0f 9b setnp
+	0x24000,    // 0f 9c setl
+	0x24000,    // 0f 9d setge
+	0x24000,    // 0f 9e setle
+	0x24000,    // 0f 9f setg
+	0x20000,    // 0f a0 push
+	0x7c020000, // 0f a1 pop
+	0x20000,    // 0f a2 cpuid
+	0x24000,    // 0f a3 bt
+	0x24111,    // 0f a4 shld
+	0x24000,    // 0f a5 shld
+	0x40520,    // 0f a6 montmul xsha1 xsha256
+	0x40540,    // 0f a7 xstore-rng xcrypt-ecb xcrypt-cbc xcrypt-ctr xcrypt-cfb xcrypt-ofb
+	0x20000,    // 0f a8 push
+	0x7c020000, // 0f a9 pop
+	0x28020000, // 0f aa rsm
+	0x24000,    // 0f ab bts
+	0x24111,    // 0f ac shrd
+	0x24000,    // 0f ad shrd
+	0x40560,    // 0f ae fxsave fxrstor ldmxcsr stmxcsr xsave xrstor xsaveopt clflush fxsave64 fxrstor64 xsave64 xrstor64 xsaveopt64 ldmxcsr stmxcsr clwb clflushopt ptwrite clrssbsy rdfsbase rdgsbase wrfsbase wrgsbase w0 w1 tpause umonitor umwait clflush lfence mfence sfence
+	0x24000,    // 0f af imul
+	0x24000,    // 0f b0 cmpxchg
+	0x24000,    // 0f b1 cmpxchg
+	0x40340,    // 0f b2 lss
+	0x24000,    // 0f b3 btr
+	0x40340,    // 0f b4 lfs
+	0x40340,    // 0f b5 lgs
+	0x24000,    // 0f b6 movzb
+	0x24000,    // 0f b7 movzw
+	0x24000,    // 0f b8 popcnt
+	0x50024000, // 0f b9 ud1
+	0x40360,    // 0f ba bt bts btr btc
+	0x24000,    // 0f bb btc
+	0x24000,    // 0f bc tzcnt bsf bsf
+	0x24000,    // 0f bd lzcnt bsr bsr
+	0x24000,    // 0f be movsb
+	0x24000,    // 0f bf movsw
+	0x24000,    // 0f c0 xadd
+	0x24000,    // 0f c1 xadd
+	0x24111,    // 0f c2 cmp?ps cmp?pd cmp?ss cmp?sd
+	0x0,        // 0f c3 movnti
+	0x0,        // 0f c4 pinsrw
+	0x0,        // 0f c5 pextrw
+	0x0,        // 0f c6 shufps shufpd
+	0x40480,    // 0f c7 w0 w1 vmptrld vmclear vmxon vmptrst senduipi rdpid rdrand rdseed
+	0x20000,    // 0f c8 bswap
+	0x20000,    // 0f c9 bswap
+	0x20000,    // 0f ca bswap
+	0x20000,    // 0f cb bswap
+	0x20000,    // 0f cc bswap
+	0x20000,    // 0f cd bswap
+	0x20000,    // 0f ce bswap
+	0x20000,    // 0f cf bswap
+	0x0,        // 0f d0 addsubpd addsubps
+	0x0,        // 0f d1 psrlw
+	0x0,        // 0f d2 psrld
+	0x0,        // 0f d3 psrlq
+	0x0,        // 0f d4 paddq
+	0x0,        // 0f d5 pmullw
+	0x402a0,    // 0f d6 movq movq2dq movdq2q
+	0x0,        // 0f d7 pmovmskb
+	0x0,        // 0f d8 psubusb
+	0x0,        // 0f d9 psubusw
+	0x0,        // 0f da pminub
+	0x0,        // 0f db pand
+	0x0,        // 0f dc paddusb
+	0x0,        // 0f dd paddusw
+	0x0,        // 0f de pmaxub
+	0x0,        // 0f df pandn
+	0x0,        // 0f e0 pavgb
+	0x0,        // 0f e1 psraw
+	0x0,        // 0f e2 psrad
+	0x0,        // 0f e3 pavgw
+	0x0,        // 0f e4 pmulhuw
+	0x0,        // 0f e5 pmulhw
+	0x24000,    // 0f e6 cvttpd2dq cvtdq2pd cvtpd2dq
+	0x0,        // 0f e7 movntq movntdq
+	0x0,        // 0f e8 psubsb
+	0x0,        // 0f e9 psubsw
+	0x0,        // 0f ea pminsw
+	0x0,        // 0f eb por
+	0x0,        // 0f ec paddsb
+	0x0,        // 0f ed paddsw
+	0x0,        // 0f ee pmaxsw
+	0x0,        // 0f ef pxor
+	0x0,        // 0f f0 lddqu
+	0x0,        // 0f f1 psllw
+	0x0,        // 0f f2 pslld
+	0x0,        // 0f f3 psllq
+	0x0,        // 0f f4 pmuludq
+	0x0,        // 0f f5 pmaddwd
+	0x0,        // 0f f6 psadbw
+	0x0,        // 0f f7 maskmovq maskmovdqu
+	0x0,        // 0f f8 psubb
+	0x0,        // 0f f9 psubw
+	0x0,        // 0f fa psubd
+	0x0,        // 0f fb psubq
+	0x0,        // 0f fc paddb
+	0x0,        // 0f fd paddw
+	0x0,        // 0f fe paddd
+	0x50024000, // 0f ff ud0
+	0x40580,    // 0f 00 sldt str lkgs lldt ltr verr verw
+	0x405a0,    // 0f 01 sgdt sidt lgdt lidt smsw lmsw rstorssp invlpg enclv vmcall vmlaunch vmresume vmxoff pconfig pbndkb wrmsrns wrmsrlist rdmsrlist erets eretu monitor mwait clac stac tdcall seamret seamops seamcall encls xgetbv xsetbv vmfunc xend xtest enclu vmgexit vmrun vmmcall vmload vmsave stgi clgi skinit invlpga smsw serialize setssbsy xsusldtrk xresldtrk saveprevssp uiret testui clui stui rdpkru wrpkru lmsw mcommit rmpquery rmpadjust psmash rmpread rmpupdate pvalidate swapgs rdtscp clzero rdpru invlpgb tlbsync monitorx mwaitx
+	0xa8024000, // 0f 02 lar
+	0xa8024000, // 0f 03 lsl
+	0x0,        // 0f 04
+	0x3c020000, // 0f 05 syscall
+	0x2020000,  // 0f 06 clts
+	0x2a020000, // 0f 07 w0 w1
+	0x2020000,  // 0f 08 invd
+	0x2020000,  // 0f 09 wbnoinvd wbinvd
+	0x0,        // 0f 0a
+	0x50020000, // 0f 0b ud2
+	0x0,        // 0f 0c
+	0x24000,    // 0f 0d prefetchw prefetchwt1 prefetch
+	0x20000,    // 0f 0e femms
+	0x80000,    // 0f 0f
+	0x24000,    // 0f 10 movups movupd movss movsd
+	0x24000,    // 0f 11 movups movupd movss movsd
+	0x24000,    // 0f 12 movhlps movlps movlpd movsldup movddup
+	0x0,        // 0f 13 movlps movlpd
+	0x0,        // 0f 14 unpcklps unpcklpd
+	0x0,        // 0f 15 unpckhps unpckhpd
+	0x0,        // 0f 16 movlhps movhps movhpd movshdup
+	0x0,        // 0f 17 movhps movhpd
+	0x64024000, // 0f 18 prefetchnta prefetcht0 prefetcht1 prefetcht2 prefetchit1 prefetchit0 nop
+	0x64024000, // 0f 19 nop
+	0x404c0,    // 0f 1a bndmov bndcl bndcu bndldx nop
+	0x404c0,    // 0f 1b bndmov bndmk bndcn bndstx nop
+	0x64024000, // 0f 1c cldemote nop
+	0x64024000, // 0f 1d nop
+	0x64024000, // 0f 1e w0 w1 endbr64 endbr32 nop
+	0x60024000, // 0f 1f nop
+	0x40260,    // 0f 20 mov
+	0x40280,    // 0f 21 mov
+	0x40260,    // 0f 22 mov
+	0x40280,    // 0f 23 mov
+	0x0,        // 0f 24
+	0x0,        // 0f 25
+	0x0,        // 0f 26
+	0x0,        // 0f 27
+	0x0,        // 0f 28 movaps movapd
+	0x0,        // 0f 29 movaps movapd
+	0x24000,    // 0f 2a cvtpi2ps cvtpi2pd cvtsi2ss cvtsi2sd
+	0x40220,    // 0f 2b movntps movntpd movntss movntsd
+	0x24000,    // 0f 2c cvttps2pi cvttpd2pi cvttss2si cvttsd2si
+	0x24000,    // 0f 2d cvtps2pi cvtpd2pi cvtss2si cvtsd2si
+	0x0,        // 0f 2e ucomiss ucomisd
+	0x0,        // 0f 2f comiss comisd
+	0x2020000,  // 0f 30 wrmsr
+	0x20000,    // 0f 31 rdtsc
+	0x2020000,  // 0f 32 rdmsr
+	0x20000,    // 0f 33 rdpmc
+	0x40020000, // 0f 34 sysenter
+	0x2a020000, // 0f 35 w0 w1
+	0x0,        // 0f 36
+	0x20000,    // 0f 37 getsec
+	0x80000,    // 0f 38
+	0x0,        // 0f 39
+	0x80000,    // 0f 3a
+	0x0,        // 0f 3b
+	0x0,        // 0f 3c
+	0x0,        // 0f 3d
+	0x0,        // 0f 3e
+	0x0,        // 0f 3f
+	0x24000,    // 0f 40 cmovo
+	0x24000,    // 0f 41 cmovno
+	0x24000,    // 0f 42 cmovb
+	0x24000,    // 0f 43 cmovae
+	0x24000,    // 0f 44 cmove
+	0x24000,    // 0f 45 cmovne
+	0x24000,    // 0f 46 cmovbe
+	0x24000,    // 0f 47 cmova
+	0x24000,    // 0f 48 cmovs
+	0x24000,    // 0f 49 cmovns
+	0x24000,    // 0f 4a cmovp
+	0x24000,    // 0f 4b cmovnp
+	0x24000,    // 0f 4c cmovl
+	0x24000,    // 0f 4d cmovge
+	0x24000,    // 0f 4e cmovle
+	0x24000,    // 0f 4f cmovg
+	0x0,        // 0f 50 movmskps movmskpd
+	0x24000,    // 0f 51 sqrtps sqrtpd sqrtss sqrtsd
+	0x0,        // 0f 52 rsqrtps rsqrtss
+	0x0,        // 0f 53 rcpps rcpss
+	0x0,        // 0f 54 andps andpd
+	0x0,        // 0f 55 andnps andnpd
+	0x0,        // 0f 56 orps orpd
+	0x0,        // 0f 57 xorps xorpd
+	0x24000,    // 0f 58 addps addpd addss addsd
+	0x24000,    // 0f 59 mulps mulpd mulss mulsd
+	0x24000,    // 0f 5a cvtps2pd cvtpd2ps cvtss2sd cvtsd2ss
+	0x0,        // 0f 5b cvtdq2ps cvtps2dq cvttps2dq
+	0x24000,    // 0f 5c subps subpd subss subsd
+	0x24000,    // 0f 5d minps minpd minss minsd
+	0x24000,    // 0f 5e divps divpd divss divsd
+	0x24000,    // 0f 5f maxps maxpd maxss maxsd
+	0x0,        // 0f 60 punpcklbw
+	0x0,        // 0f 61 punpcklwd
+	0x0,        // 0f 62 punpckldq
+	0x0,        // 0f 63 packsswb
+	0x0,        // 0f 64 pcmpgtb
+	0x0,        // 0f 65 pcmpgtw
+	0x0,        // 0f 66 pcmpgtd
+	0x0,        // 0f 67 packuswb
+	0x0,        // 0f 68 punpckhbw
+	0x0,        // 0f 69 punpckhwd
+	0x0,        // 0f 6a punpckhdq
+	0x0,        // 0f 6b packssdw
+	0x0,        // 0f 6c punpcklqdq
+	0x0,        // 0f 6d punpckhqdq
+	0x0,        // 0f 6e movd movq
+	0x0,        // 0f 6f movq movdqa movdqu
+	0x24111,    // 0f 70 pshufw pshufd pshufhw pshuflw
+	0x0,        // 0f 71 psrlw psraw psllw
+	0x0,        // 0f 72 psrld psrad pslld
+	0x0,        // 0f 73 psrlq psllq psrldq pslldq
+	0x0,        // 0f 74 pcmpeqb
+	0x0,        // 0f 75 pcmpeqw
+	0x0,        // 0f 76 pcmpeqd
+	0x0,        // 0f 77 emms
+	0x405c0,    // 0f 78 extrq insertq vmread
+	0x402a0,    // 0f 79 extrq insertq vmwrite
+	0x0,        // 0f 7a
+	0x0,        // 0f 7b
+	0x24000,    // 0f 7c haddpd haddps
+	0x24000,    // 0f 7d hsubpd hsubps
+	0x0,        // 0f 7e movq movd
+	0x0,        // 0f 7f movq movdqa movdqu
+	0xc021444,  // 0f 80 jo
+	0xc021444,  // 0f 81 jno
+	0xc021444,  // 0f 82 jb
+	0xc021444,  // 0f 83 jae
+	0xc021444,  // 0f 84 je
+	0xc021444,  // 0f 85 jne
+	0xc021444,  // 0f 86 jbe
+	0xc021444,  // 0f 87 ja
+	0xc021444,  // 0f 88 js
+	0xc021444,  // 0f 89 jns
+	0xc021444,  // 0f 8a jp
+	0xc021444,  // 0f 8b jnp
+	0xc021444,  // 0f 8c jl
+	0xc021444,  // 0f 8d jge
+	0xc021444,  // 0f 8e jle
+	0xc021444,  // 0f 8f jg
+	0x24000,    // 0f 90 seto
+	0x24000,    // 0f 91 setno
+	0x24000,    // 0f 92 setb
+	0x24000,    // 0f 93 setae
+	0x24000,    // 0f 94 sete
+	0x24000,    // 0f 95 setne
+	0x24000,    // 0f 96 setbe
+	0x24000,    // 0f 97 seta
+	0x24000,    // 0f 98 sets
+	0x24000,    // 0f 99 setns
+	0x24000,    // 0f 9a setp
+	0x24000,    // 0f 9b setnp
+	0x24000,    // 0f 9c setl
+	0x24000,    // 0f 9d setge
+	0x24000,    // 0f 9e setle
+	0x24000,    // 0f 9f setg
+	0x20000,    // 0f a0 push
+	0x7c020000, // 0f a1 pop
+	0x20000,    // 0f a2 cpuid
+	0x24000,    // 0f a3 bt
+	0x24111,    // 0f a4 shld
+	0x24000,    // 0f a5 shld
+	0x0,        // 0f a6 montmul xsha1 xsha256
+	0x0,        // 0f a7 xstore-rng xcrypt-ecb xcrypt-cbc xcrypt-ctr xcrypt-cfb xcrypt-ofb
+	0x20000,    // 0f a8 push
+	0x7c020000, // 0f a9 pop
+	0x28020000, // 0f aa rsm
+	0x24000,    // 0f ab bts
+	0x24111,    // 0f ac shrd
+	0x24000,    // 0f ad shrd
+	0x405e0,    // 0f ae fxsave fxrstor ldmxcsr stmxcsr xsave xrstor xsaveopt clflush fxsave64 fxrstor64 xsave64 xrstor64 xsaveopt64 ldmxcsr stmxcsr clwb clflushopt ptwrite clrssbsy rdfsbase rdgsbase wrfsbase wrgsbase w0 w1 tpause umonitor umwait clflush lfence mfence sfence
+	0x24000,    // 0f af imul
+	0x24000,    // 0f b0 cmpxchg
+	0x24000,    // 0f b1 cmpxchg
+	0x40340,    // 0f b2 lss
+	0x24000,    // 0f b3 btr
+	0x40340,    // 0f b4 lfs
+	0x40340,    // 0f b5 lgs
+	0x24000,    // 0f b6 movzb
+	0x24000,    // 0f b7 movzw
+	0x0,        // 0f b8 popcnt
+	0x50024000, // 0f b9 ud1
+	0x40360,    // 0f ba bt bts btr btc
+	0x24000,    // 0f bb btc
+	0x24000,    // 0f bc tzcnt bsf bsf
+	0x24000,    // 0f bd lzcnt bsr bsr
+	0x24000,    // 0f be movsb
+	0x24000,    // 0f bf movsw
+	0x24000,    // 0f c0 xadd
+	0x24000,    // 0f c1 xadd
+	0x24111,    // 0f c2 cmp?ps cmp?pd cmp?ss cmp?sd
+	0x0,        // 0f c3 movnti
+	0x0,        // 0f c4 pinsrw
+	0x0,        // 0f c5 pextrw
+	0x0,        // 0f c6 shufps shufpd
+	0x40600,    // 0f c7 w0 w1 vmptrld vmclear vmxon vmptrst senduipi rdpid rdrand rdseed
+	0x20000,    // 0f c8 bswap
+	0x20000,    // 0f c9 bswap
+	0x20000,    // 0f ca bswap
+	0x20000,    // 0f cb bswap
+	0x20000,    // 0f cc bswap
+	0x20000,    // 0f cd bswap
+	0x20000,    // 0f ce bswap
+	0x20000,    // 0f cf bswap
+	0x24000,    // 0f d0 addsubpd addsubps
+	0x0,        // 0f d1 psrlw
+	0x0,        // 0f d2 psrld
+	0x0,        // 0f d3 psrlq
+	0x0,        // 0f d4 paddq
+	0x0,        // 0f d5 pmullw
+	0x402a0,    // 0f d6 movq movq2dq movdq2q
+	0x0,        // 0f d7 pmovmskb
+	0x0,        // 0f d8 psubusb
+	0x0,        // 0f d9 psubusw
+	0x0,        // 0f da pminub
+	0x0,        // 0f db pand
+	0x0,        // 0f dc paddusb
+	0x0,        // 0f dd paddusw
+	0x0,        // 0f de pmaxub
+	0x0,        // 0f df pandn
+	0x0,        // 0f e0 pavgb
+	0x0,        // 0f e1 psraw
+	0x0,        // 0f e2 psrad
+	0x0,        // 0f e3 pavgw
+	0x0,        // 0f e4 pmulhuw
+	0x0,        // 0f e5 pmulhw
+	0x24000,    // 0f e6 cvttpd2dq cvtdq2pd cvtpd2dq
+	0x0,        // 0f e7 movntq movntdq
+	0x0,        // 0f e8 psubsb
+	0x0,        // 0f e9 psubsw
+	0x0,        // 0f ea pminsw
+	0x0,        // 0f eb por
+	0x0,        // 0f ec paddsb
+	0x0,        // 0f ed paddsw
+	0x0,        // 0f ee pmaxsw
+	0x0,        // 0f ef pxor
+	0x40220,    // 0f f0 lddqu
+	0x0,        // 0f f1 psllw
+	0x0,        // 0f f2 pslld
+	0x0,        // 0f f3 psllq
+	0x0,        // 0f f4 pmuludq
+	0x0,        // 0f f5 pmaddwd
+	0x0,        // 0f f6 psadbw
+	0x0,        // 0f f7 maskmovq maskmovdqu
+	0x0,        // 0f f8 psubb
+	0x0,        // 0f f9 psubw
+	0x0,        // 0f fa psubd
+	0x0,        // 0f fb psubq
+	0x0,        // 0f fc paddb
+	0x0,        // 0f fd paddw
+	0x0,        // 0f fe paddd
+	0x50024000, // 0f ff ud0
+	0x24000,    // 0f38 00 pshufb
+	0x24000,    // 0f38 01 phaddw
+	0x24000,    // 0f38 02 phaddd
+	0x24000,    // 0f38 03 phaddsw
+	0x24000,    // 0f38 04 pmaddubsw
+	0x24000,    // 0f38 05 phsubw
+	0x24000,    // 0f38 06 phsubd
+	0x24000,    // 0f38 07 phsubsw
+	0x24000,    // 0f38 08 psignb
+	0x24000,    // 0f38 09 psignw
+	0x24000,    // 0f38 0a psignd
+	0x24000,    // 0f38 0b pmulhrsw
+	0x0,        // 0f38 0c
+	0x0,        // 0f38 0d
+	0x0,        // 0f38 0e
+	0x0,        // 0f38 0f
+	0x0,        // 0f38 10 pblendvb
+	0x0,        // 0f38 11
+	0x0,        // 0f38 12
+	0x0,        // 0f38 13
+	0x0,        // 0f38 14 blendvps
+	0x0,        // 0f38 15 blendvpd
+	0x0,        // 0f38 16
+	0x0,        // 0f38 17 ptest
+	0x0,        // 0f38 18
+	0x0,        // 0f38 19
+	0x0,        // 0f38 1a
+	0x0,        // 0f38 1b
+	0x24000,    // 0f38 1c pabsb
+	0x24000,    // 0f38 1d pabsw
+	0x24000,    // 0f38 1e pabsd
+	0x0,        // 0f38 1f
+	0x0,        // 0f38 20 pmovsxbw
+	0x0,        // 0f38 21 pmovsxbd
+	0x0,        // 0f38 22 pmovsxbq
+	0x0,        // 0f38 23 pmovsxwd
+	0x0,        // 0f38 24 pmovsxwq
+	0x0,        // 0f38 25 pmovsxdq
+	0x0,        // 0f38 26
+	0x0,        // 0f38 27
+	0x0,        // 0f38 28 pmuldq
+	0x0,        // 0f38 29 pcmpeqq
+	0x0,        // 0f38 2a movntdqa
+	0x0,        // 0f38 2b packusdw
+	0x0,        // 0f38 2c
+	0x0,        // 0f38 2d
+	0x0,        // 0f38 2e
+	0x0,        // 0f38 2f
+	0x0,        // 0f38 30 pmovzxbw
+	0x0,        // 0f38 31 pmovzxbd
+	0x0,        // 0f38 32 pmovzxbq
+	0x0,        // 0f38 33 pmovzxwd
+	0x0,        // 0f38 34 pmovzxwq
+	0x0,        // 0f38 35 pmovzxdq
+	0x0,        // 0f38 36
+	0x0,        // 0f38 37 pcmpgtq
+	0x0,        // 0f38 38 pminsb
+	0x0,        // 0f38 39 pminsd
+	0x0,        // 0f38 3a pminuw
+	0x0,        // 0f38 3b pminud
+	0x0,        // 0f38 3c pmaxsb
+	0x0,        // 0f38 3d pmaxsd
+	0x0,        // 0f38 3e pmaxuw
+	0x0,        // 0f38 3f pmaxud
+	0x0,        // 0f38 40 pmulld
+	0x0,        // 0f38 41 phminposuw
+	0x0,        // 0f38 42
+	0x0,        // 0f38 43
+	0x0,        // 0f38 44
+	0x0,        // 0f38 45
+	0x0,        // 0f38 46
+	0x0,        // 0f38 47
+	0x0,        // 0f38 48
+	0x0,        // 0f38 49
+	0x0,        // 0f38 4a
+	0x0,        // 0f38 4b
+	0x0,        // 0f38 4c
+	0x0,        // 0f38 4d
+	0x0,        // 0f38 4e
+	0x0,        // 0f38 4f
+	0x0,        // 0f38 50
+	0x0,        // 0f38 51
+	0x0,        // 0f38 52
+	0x0,        // 0f38 53
+	0x0,        // 0f38 54
+	0x0,        // 0f38 55
+	0x0,        // 0f38 56
+	0x0,        // 0f38 57
+	0x0,        // 0f38 58
+	0x0,        // 0f38 59
+	0x0,        // 0f38 5a
+	0x0,        // 0f38 5b
+	0x0,        // 0f38 5c
+	0x0,        // 0f38 5d
+	0x0,        // 0f38 5e
+	0x0,        // 0f38 5f
+	0x0,        // 0f38 60
+	0x0,        // 0f38 61
+	0x0,        // 0f38 62
+	0x0,        // 0f38 63
+	0x0,        // 0f38 64
+	0x0,        // 0f38 65
+	0x0,        // 0f38 66
+	0x0,        // 0f38 67
+	0x0,        // 0f38 68
+	0x0,        // 0f38 69
+	0x0,        // 0f38 6a
+	0x0,        // 0f38 6b
+	0x0,        // 0f38 6c
+	0x0,        // 0f38 6d
+	0x0,        // 0f38 6e
+	0x0,        // 0f38 6f
+	0x0,        // 0f38 70
+	0x0,        // 0f38 71
+	0x0,        // 0f38 72
+	0x0,        // 0f38 73
+	0x0,        // 0f38 74
+	0x0,        // 0f38 75
+	0x0,        // 0f38 76
+	0x0,        // 0f38 77
+	0x0,        // 0f38 78
+	0x0,        // 0f38 79
+	0x0,        // 0f38 7a
+	0x0,        // 0f38 7b
+	0x0,        // 0f38 7c
+	0x0,        // 0f38 7d
+	0x0,        // 0f38 7e
+	0x0,        // 0f38 7f
+	0x0,        // 0f38 80 invept
+	0x0,        // 0f38 81 invvpid
+	0x0,        // 0f38 82 invpcid
+	0x0,        // 0f38 83
+	0x0,        // 0f38 84
+	0x0,        // 0f38 85
+	0x0,        // 0f38 86
+	0x0,        // 0f38 87
+	0x0,        // 0f38 88
+	0x0,        // 0f38 89
+	0x0,        // 0f38 8a
+	0x0,        // 0f38 8b
+	0x0,        // 0f38 8c
+	0x0,        // 0f38 8d
+	0x0,        // 0f38 8e
+	0x0,        // 0f38 8f
+	0x0,        // 0f38 90
+	0x0,        // 0f38 91
+	0x0,        // 0f38 92
+	0x0,        // 0f38 93
+	0x0,        // 0f38 94
+	0x0,        // 0f38 95
+	0x0,        // 0f38 96
+	0x0,        // 0f38 97
+	0x0,        // 0f38 98
+	0x0,        // 0f38 99
+	0x0,        // 0f38 9a
+	0x0,        // 0f38 9b
+	0x0,        // 0f38 9c
+	0x0,        // 0f38 9d
+	0x0,        // 0f38 9e
+	0x0,        // 0f38 9f
+	0x0,        // 0f38 a0
+	0x0,        // 0f38 a1
+	0x0,        // 0f38 a2
+	0x0,        // 0f38 a3
+	0x0,        // 0f38 a4
+	0x0,        // 0f38 a5
+	0x0,        // 0f38 a6
+	0x0,        // 0f38 a7
+	0x0,        // 0f38 a8
+	0x0,        // 0f38 a9
+	0x0,        // 0f38 aa
+	0x0,        // 0f38 ab
+	0x0,        // 0f38 ac
+	0x0,        // 0f38 ad
+	0x0,        // 0f38 ae
+	0x0,        // 0f38 af
+	0x0,        // 0f38 b0
+	0x0,        // 0f38 b1
+	0x0,        // 0f38 b2
+	0x0,        // 0f38 b3
+	0x0,        // 0f38 b4
+	0x0,        // 0f38 b5
+	0x0,        // 0f38 b6
+	0x0,        // 0f38 b7
+	0x0,        // 0f38 b8
+	0x0,        // 0f38 b9
+	0x0,        // 0f38 ba
+	0x0,        // 0f38 bb
+	0x0,        // 0f38 bc
+	0x0,        // 0f38 bd
+	0x0,        // 0f38 be
+	0x0,        // 0f38 bf
+	0x0,        // 0f38 c0
+	0x0,        // 0f38 c1
+	0x0,        // 0f38 c2
+	0x0,        // 0f38 c3
+	0x0,        // 0f38 c4
+	0x0,        // 0f38 c5
+	0x0,        // 0f38 c6
+	0x0,        // 0f38 c7
+	0x24000,    // 0f38 c8 sha1nexte
+	0x24000,    // 0f38 c9 sha1msg1
+	0x24000,    // 0f38 ca sha1msg2
+	0x24000,    // 0f38 cb sha256rnds2
+	0x24000,    // 0f38 cc sha256msg1
+	0x24000,    // 0f38 cd sha256msg2
+	0x0,        // 0f38 ce
+	0x0,        // 0f38 cf gf2p8mulb
+	0x0,        // 0f38 d0
+	0x0,        // 0f38 d1
+	0x0,        // 0f38 d2
+	0x0,        // 0f38 d3
+	0x0,        // 0f38 d4
+	0x0,        // 0f38 d5
+	0x0,        // 0f38 d6
+	0x0,        // 0f38 d7
+	0x0,        // 0f38 d8 aesencwide128kl aesdecwide128kl aesencwide256kl aesdecwide256kl
+	0x0,        // 0f38 d9
+	0x0,        // 0f38 da
+	0x0,        // 0f38 db aesimc
+	0x0,        // 0f38 dc loadiwkey aesenc128kl aesenc
+	0x0,        // 0f38 dd aesdec128kl aesenclast
+	0x0,        // 0f38 de aesenc256kl aesdec
+	0x0,        // 0f38 df aesdec256kl aesdeclast
+	0x0,        // 0f38 e0
+	0x0,        // 0f38 e1
+	0x0,        // 0f38 e2
+	0x0,        // 0f38 e3
+	0x0,        // 0f38 e4
+	0x0,        // 0f38 e5
+	0x0,        // 0f38 e6
+	0x0,        // 0f38 e7
+	0x0,        // 0f38 e8
+	0x0,        // 0f38 e9
+	0x0,        // 0f38 ea
+	0x0,        // 0f38 eb
+	0x0,        // 0f38 ec
+	0x0,        // 0f38 ed
+	0x0,        // 0f38 ee
+	0x0,        // 0f38 ef
+	0x40220,    // 0f38 f0 crc32 movbe
+	0x40220,    // 0f38 f1 crc32 movbe
+	0x0,        // 0f38 f2
+	0x0,        // 0f38 f3
+	0x0,        // 0f38 f4
+	0x0,        // 0f38 f5 w0 w1
+	0x40220,    // 0f38 f6 w0 w1 adcx adox
+	0x0,        // 0f38 f7
+	0x0,        // 0f38 f8 urdmsr uwrmsr movdir64b enqcmds enqcmd
+	0x40220,    // 0f38 f9 movdiri
+	0x0,        // 0f38 fa encodekey128
+	0x0,        // 0f38 fb encodekey256
+	0x40220,    // 0f38 fc aadd aand axor aor
+	0x0,        // 0f38 fd
+	0x0,        // 0f38 fe
+	0x0,        // 0f38 ff
+	0x24000,    // 0f38 00 pshufb
+	0x24000,    // 0f38 01 phaddw
+	0x24000,    // 0f38 02 phaddd
+	0x24000,    // 0f38 03 phaddsw
+	0x24000,    // 0f38 04 pmaddubsw
+	0x24000,    // 0f38 05 phsubw
+	0x24000,    // 0f38 06 phsubd
+	0x24000,    // 0f38 07 phsubsw
+	0x24000,    // 0f38 08 psignb
+	0x24000,    // 0f38 09 psignw
+	0x24000,    // 0f38 0a psignd
+	0x24000,    // 0f38 0b pmulhrsw
+	0x0,        // 0f38 0c
+	0x0,        // 0f38 0d
+	0x0,        // 0f38 0e
+	0x0,        // 0f38 0f
+	0x24000,    // 0f38 10 pblendvb
+	0x0,        // 0f38 11
+	0x0,        // 0f38 12
+	0x0,        // 0f38 13
+	0x24000,    // 0f38 14 blendvps
+	0x24000,    // 0f38 15 blendvpd
+	0x0,        // 0f38 16
+	0x24000,    // 0f38 17 ptest
+	0x0,        // 0f38 18
+	0x0,        // 0f38 19
+	0x0,        // 0f38 1a
+	0x0,        // 0f38 1b
+	0x24000,    // 0f38 1c pabsb
+	0x24000,    // 0f38 1d pabsw
+	0x24000,    // 0f38 1e pabsd
+	0x0,        // 0f38 1f
+	0x24000,    // 0f38 20 pmovsxbw
+	0x24000,    // 0f38 21 pmovsxbd
+	0x24000,    // 0f38 22 pmovsxbq
+	0x24000,    // 0f38 23 pmovsxwd
+	0x24000,    // 0f38 24 pmovsxwq
+	0x24000,    // 0f38 25 pmovsxdq
+	0x0,        // 0f38 26
+	0x0,        // 0f38 27
+	0x24000,    // 0f38 28 pmuldq
+	0x24000,    // 0f38 29 pcmpeqq
+	0x40220,    // 0f38 2a movntdqa
+	0x24000,    // 0f38 2b packusdw
+	0x0,        // 0f38 2c
+	0x0,        // 0f38 2d
+	0x0,        // 0f38 2e
+	0x0,        // 0f38 2f
+	0x24000,    // 0f38 30 pmovzxbw
+	0x24000,    // 0f38 31 pmovzxbd
+	0x24000,    // 0f38 32 pmovzxbq
+	0x24000,    // 0f38 33 pmovzxwd
+	0x24000,    // 0f38 34 pmovzxwq
+	0x24000,    // 0f38 35 pmovzxdq
+	0x0,        // 0f38 36
+	0x24000,    // 0f38 37 pcmpgtq
+	0x24000,    // 0f38 38 pminsb
+	0x24000,    // 0f38 39 pminsd
+	0x24000,    // 0f38 3a pminuw
+	0x24000,    // 0f38 3b pminud
+	0x24000,    // 0f38 3c pmaxsb
+	0x24000,    // 0f38 3d pmaxsd
+	0x24000,    // 0f38 3e pmaxuw
+	0x24000,    // 0f38 3f pmaxud
+	0x24000,    // 0f38 40 pmulld
+	0x24000,    // 0f38 41 phminposuw
+	0x0,        // 0f38 42
+	0x0,        // 0f38 43
+	0x0,        // 0f38 44
+	0x0,        // 0f38 45
+	0x0,        // 0f38 46
+	0x0,        // 0f38 47
+	0x0,        // 0f38 48
+	0x0,        // 0f38 49
+	0x0,        // 0f38 4a
+	0x0,        // 0f38 4b
+	0x0,        // 0f38 4c
+	0x0,        // 0f38 4d
+	0x0,        // 0f38 4e
+	0x0,        // 0f38 4f
+	0x0,        // 0f38 50
+	0x0,        // 0f38 51
+	0x0,        // 0f38 52
+	0x0,        // 0f38 53
+	0x0,        // 0f38 54
+	0x0,        // 0f38 55
+	0x0,        // 0f38 56
+	0x0,        // 0f38 57
+	0x0,        // 0f38 58
+	0x0,        // 0f38 59
+	0x0,        // 0f38 5a
+	0x0,        // 0f38 5b
+	0x0,        // 0f38 5c
+	0x0,        // 0f38 5d
+	0x0,        // 0f38 5e
+	0x0,        // 0f38 5f
+	0x0,        // 0f38 60
+	0x0,        // 0f38 61
+	0x0,        // 0f38 62
+	0x0,        // 0f38 63
+	0x0,        // 0f38 64
+	0x0,        // 0f38 65
+	0x0,        // 0f38 66
+	0x0,        // 0f38 67
+	0x0,        // 0f38 68
+	0x0,        // 0f38 69
+	0x0,        // 0f38 6a
+	0x0,        // 0f38 6b
+	0x0,        // 0f38 6c
+	0x0,        // 0f38 6d
+	0x0,        // 0f38 6e
+	0x0,        // 0f38 6f
+	0x0,        // 0f38 70
+	0x0,        // 0f38 71
+	0x0,        // 0f38 72
+	0x0,        // 0f38 73
+	0x0,        // 0f38 74
+	0x0,        // 0f38 75
+	0x0,        // 0f38 76
+	0x0,        // 0f38 77
+	0x0,        // 0f38 78
+	0x0,        // 0f38 79
+	0x0,        // 0f38 7a
+	0x0,        // 0f38 7b
+	0x0,        // 0f38 7c
+	0x0,        // 0f38 7d
+	0x0,        // 0f38 7e
+	0x0,        // 0f38 7f
+	0x40620,    // 0f38 80 invept
+	0x40620,    // 0f38 81 invvpid
+	0x40620,    // 0f38 82 invpcid
+	0x0,        // 0f38 83
+	0x0,        // 0f38 84
+	0x0,        // 0f38 85
+	0x0,        // 0f38 86
+	0x0,        // 0f38 87
+	0x0,        // 0f38 88
+	0x0,        // 0f38 89
+	0x0,        // 0f38 8a
+	0x0,        // 0f38 8b
+	0x0,        // 0f38 8c
+	0x0,        // 0f38 8d
+	0x0,        // 0f38 8e
+	0x0,        // 0f38 8f
+	0x0,        // 0f38 90
+	0x0,        // 0f38 91
+	0x0,        // 0f38 92
+	0x0,        // 0f38 93
+	0x0,        // 0f38 94
+	0x0,        // 0f38 95
+	0x0,        // 0f38 96
+	0x0,        // 0f38 97
+	0x0,        // 0f38 98
+	0x0,        // 0f38 99
+	0x0,        // 0f38 9a
+	0x0,        // 0f38 9b
+	0x0,        // 0f38 9c
+	0x0,        // 0f38 9d
+	0x0,        // 0f38 9e
+	0x0,        // 0f38 9f
+	0x0,        // 0f38 a0
+	0x0,        // 0f38 a1
+	0x0,        // 0f38 a2
+	0x0,        // 0f38 a3
+	0x0,        // 0f38 a4
+	0x0,        // 0f38 a5
+	0x0,        // 0f38 a6
+	0x0,        // 0f38 a7
+	0x0,        // 0f38 a8
+	0x0,        // 0f38 a9
+	0x0,        // 0f38 aa
+	0x0,        // 0f38 ab
+	0x0,        // 0f38 ac
+	0x0,        // 0f38 ad
+	0x0,        // 0f38 ae
+	0x0,        // 0f38 af
+	0x0,        // 0f38 b0
+	0x0,        // 0f38 b1
+	0x0,        // 0f38 b2
+	0x0,        // 0f38 b3
+	0x0,        // 0f38 b4
+	0x0,        // 0f38 b5
+	0x0,        // 0f38 b6
+	0x0,        // 0f38 b7
+	0x0,        // 0f38 b8
+	0x0,        // 0f38 b9
+	0x0,        // 0f38 ba
+	0x0,        // 0f38 bb
+	0x0,        // 0f38 bc
+	0x0,        // 0f38 bd
+	0x0,        // 0f38 be
+	0x0,        // 0f38 bf
+	0x0,        // 0f38 c0
+	0x0,        // 0f38 c1
+	0x0,        // 0f38 c2
+	0x0,        // 0f38 c3
+	0x0,        // 0f38 c4
+	0x0,        // 0f38 c5
+	0x0,        // 0f38 c6
+	0x0,        // 0f38 c7
+	0x0,        // 0f38 c8 sha1nexte
+	0x0,        // 0f38 c9 sha1msg1
+	0x0,        // 0f38 ca sha1msg2
+	0x0,        // 0f38 cb sha256rnds2
+	0x0,        // 0f38 cc sha256msg1
+	0x0,        // 0f38 cd sha256msg2
+	0x0,        // 0f38 ce
+	0x24000,    // 0f38 cf gf2p8mulb
+	0x0,        // 0f38 d0
+	0x0,        // 0f38 d1
+	0x0,        // 0f38 d2
+	0x0,        // 0f38 d3
+	0x0,        // 0f38 d4
+	0x0,        // 0f38 d5
+	0x0,        // 0f38 d6
+	0x0,        // 0f38 d7
+	0x0,        // 0f38 d8 aesencwide128kl aesdecwide128kl aesencwide256kl aesdecwide256kl
+	0x0,        // 0f38 d9
+	0x0,        // 0f38 da
+	0x24000,    // 0f38 db aesimc
+	0x24000,    // 0f38 dc loadiwkey aesenc128kl aesenc
+	0x24000,    // 0f38 dd aesdec128kl aesenclast
+	0x24000,    // 0f38 de aesenc256kl aesdec
+	0x24000,    // 0f38 df aesdec256kl aesdeclast
+	0x0,        // 0f38 e0
+	0x0,        // 0f38 e1
+	0x0,        // 0f38 e2
+	0x0,        // 0f38 e3
+	0x0,        // 0f38 e4
+	0x0,        // 0f38 e5
+	0x0,        // 0f38 e6
+	0x0,        // 0f38 e7
+	0x0,        // 0f38 e8
+	0x0,        // 0f38 e9
+	0x0,        // 0f38 ea
+	0x0,        // 0f38 eb
+	0x0,        // 0f38 ec
+	0x0,        // 0f38 ed
+	0x0,        // 0f38 ee
+	0x0,        // 0f38 ef
+	0x40220,    // 0f38 f0 crc32 movbe
+	0x40220,    // 0f38 f1 crc32 movbe
+	0x0,        // 0f38 f2
+	0x0,        // 0f38 f3
+	0x0,        // 0f38 f4
+	0x40620,    // 0f38 f5 w0 w1
+	0x24000,    // 0f38 f6 w0 w1 adcx adox
+	0x0,        // 0f38 f7
+	0x40220,    // 0f38 f8 urdmsr uwrmsr movdir64b enqcmds enqcmd
+	0x0,        // 0f38 f9 movdiri
+	0x0,        // 0f38 fa encodekey128
+	0x0,        // 0f38 fb encodekey256
+	0x40220,    // 0f38 fc aadd aand axor aor
+	0x0,        // 0f38 fd
+	0x0,        // 0f38 fe
+	0x0,        // 0f38 ff
+	0x0,        // 0f38 00 pshufb
+	0x0,        // 0f38 01 phaddw
+	0x0,        // 0f38 02 phaddd
+	0x0,        // 0f38 03 phaddsw
+	0x0,        // 0f38 04 pmaddubsw
+	0x0,        // 0f38 05 phsubw
+	0x0,        // 0f38 06 phsubd
+	0x0,        // 0f38 07 phsubsw
+	0x0,        // 0f38 08 psignb
+	0x0,        // 0f38 09 psignw
+	0x0,        // 0f38 0a psignd
+	0x0,        // 0f38 0b pmulhrsw
+	0x0,        // 0f38 0c
+	0x0,        // 0f38 0d
+	0x0,        // 0f38 0e
+	0x0,        // 0f38 0f
+	0x0,        // 0f38 10 pblendvb
+	0x0,        // 0f38 11
+	0x0,        // 0f38 12
+	0x0,        // 0f38 13
+	0x0,        // 0f38 14 blendvps
+	0x0,        // 0f38 15 blendvpd
+	0x0,        // 0f38 16
+	0x0,        // 0f38 17 ptest
+	0x0,        // 0f38 18
+	0x0,        // 0f38 19
+	0x0,        // 0f38 1a
+	0x0,        // 0f38 1b
+	0x0,        // 0f38 1c pabsb
+	0x0,        // 0f38 1d pabsw
+	0x0,        // 0f38 1e pabsd
+	0x0,        // 0f38 1f
+	0x0,        // 0f38 20 pmovsxbw
+	0x0,        // 0f38 21 pmovsxbd
+	0x0,        // 0f38 22 pmovsxbq
+	0x0,        // 0f38 23 pmovsxwd
+	0x0,        // 0f38 24 pmovsxwq
+	0x0,        // 0f38 25 pmovsxdq
+	0x0,        // 0f38 26
+	0x0,        // 0f38 27
+	0x0,        // 0f38 28 pmuldq
+	0x0,        // 0f38 29 pcmpeqq
+	0x0,        // 0f38 2a movntdqa
+	0x0,        // 0f38 2b packusdw
+	0x0,        // 0f38 2c
+	0x0,        // 0f38 2d
+	0x0,        // 0f38 2e
+	0x0,        // 0f38 2f
+	0x0,        // 0f38 30 pmovzxbw
+	0x0,        // 0f38 31 pmovzxbd
+	0x0,        // 0f38 32 pmovzxbq
+	0x0,        // 0f38 33 pmovzxwd
+	0x0,        // 0f38 34 pmovzxwq
+	0x0,        // 0f38 35 pmovzxdq
+	0x0,        // 0f38 36
+	0x0,        // 0f38 37 pcmpgtq
+	0x0,        // 0f38 38 pminsb
+	0x0,        // 0f38 39 pminsd
+	0x0,        // 0f38 3a pminuw
+	0x0,        // 0f38 3b pminud
+	0x0,        // 0f38 3c pmaxsb
+	0x0,        // 0f38 3d pmaxsd
+	0x0,        // 0f38 3e pmaxuw
+	0x0,        // 0f38 3f pmaxud
+	0x0,        // 0f38 40 pmulld
+	0x0,        // 0f38 41 phminposuw
+	0x0,        // 0f38 42
+	0x0,        // 0f38 43
+	0x0,        // 0f38 44
+	0x0,        // 0f38 45
+	0x0,        // 0f38 46
+	0x0,        // 0f38 47
+	0x0,        // 0f38 48
+	0x0,        // 0f38 49
+	0x0,        // 0f38 4a
+	0x0,        // 0f38 4b
+	0x0,        // 0f38 4c
+	0x0,        // 0f38 4d
+	0x0,        // 0f38 4e
+	0x0,        // 0f38 4f
+	0x0,        // 0f38 50
+	0x0,        // 0f38 51
+	0x0,        // 0f38 52
+	0x0,        // 0f38 53
+	0x0,        // 0f38 54
+	0x0,        // 0f38 55
+	0x0,        // 0f38 56
+	0x0,        // 0f38 57
+	0x0,        // 0f38 58
+	0x0,        // 0f38 59
+	0x0,        // 0f38 5a
+	0x0,        // 0f38 5b
+	0x0,        // 0f38 5c
+	0x0,        // 0f38 5d
+	0x0,        // 0f38 5e
+	0x0,        // 0f38 5f
+	0x0,        // 0f38 60
+	0x0,        // 0f38 61
+	0x0,        // 0f38 62
+	0x0,        // 0f38 63
+	0x0,        // 0f38 64
+	0x0,        // 0f38 65
+	0x0,        // 0f38 66
+	0x0,        // 0f38 67
+	0x0,        // 0f38 68
+	0x0,        // 0f38 69
+	0x0,        // 0f38 6a
+	0x0,        // 0f38 6b
+	0x0,        // 0f38 6c
+	0x0,        // 0f38 6d
+	0x0,        // 0f38 6e
+	0x0,        // 0f38 6f
+	0x0,        // 0f38 70
+	0x0,        // 0f38 71
+	0x0,        // 0f38 72
+	0x0,        // 0f38 73
+	0x0,        // 0f38 74
+	0x0,        // 0f38 75
+	0x0,        // 0f38 76
+	0x0,        // 0f38 77
+	0x0,        // 0f38 78
+	0x0,        // 0f38 79
+	0x0,        // 0f38 7a
+	0x0,        // 0f38 7b
+	0x0,        // 0f38 7c
+	0x0,        // 0f38 7d
+	0x0,        // 0f38 7e
+	0x0,        // 0f38 7f
+	0x0,        // 0f38 80 invept
+	0x0,        // 0f38 81 invvpid
+	0x0,        // 0f38 82 invpcid
+	0x0,        // 0f38 83
+	0x0,        // 0f38 84
+	0x0,        // 0f38 85
+	0x0,        // 0f38 86
+	0x0,        // 0f38 87
+	0x0,        // 0f38 88
+	0x0,        // 0f38 89
+	0x0,        // 0f38 8a
+	0x0,        // 0f38 8b
+	0x0,        // 0f38 8c
+	0x0,        // 0f38 8d
+	0x0,        // 0f38 8e
+	0x0,        // 0f38 8f
+	0x0,        // 0f38 90
+	0x0,        // 0f38 91
+	0x0,        // 0f38 92
+	0x0,        // 0f38 93
+	0x0,        // 0f38 94
+	0x0,        // 0f38 95
+	0x0,        // 0f38 96
+	0x0,        // 0f38 97
+	0x0,        // 0f38 98
+	0x0,        // 0f38 99
+	0x0,        // 0f38 9a
+	0x0,        // 0f38 9b
+	0x0,        // 0f38 9c
+	0x0,        // 0f38 9d
+	0x0,        // 0f38 9e
+	0x0,        // 0f38 9f
+	0x0,        // 0f38 a0
+	0x0,        // 0f38 a1
+	0x0,        // 0f38 a2
+	0x0,        // 0f38 a3
+	0x0,        // 0f38 a4
+	0x0,        // 0f38 a5
+	0x0,        // 0f38 a6
+	0x0,        // 0f38 a7
+	0x0,        // 0f38 a8
+	0x0,        // 0f38 a9
+	0x0,        // 0f38 aa
+	0x0,        // 0f38 ab
+	0x0,        // 0f38 ac
+	0x0,        // 0f38 ad
+	0x0,        // 0f38 ae
+	0x0,        // 0f38 af
+	0x0,        // 0f38 b0
+	0x0,        // 0f38 b1
+	0x0,        // 0f38 b2
+	0x0,        // 0f38 b3
+	0x0,        // 0f38 b4
+	0x0,        // 0f38 b5
+	0x0,        // 0f38 b6
+	0x0,        // 0f38 b7
+	0x0,        // 0f38 b8
+	0x0,        // 0f38 b9
+	0x0,        // 0f38 ba
+	0x0,        // 0f38 bb
+	0x0,        // 0f38 bc
+	0x0,        // 0f38 bd
+	0x0,        // 0f38 be
+	0x0,        // 0f38 bf
+	0x0,        // 0f38 c0
+	0x0,        // 0f38 c1
+	0x0,        // 0f38 c2
+	0x0,        // 0f38 c3
+	0x0,        // 0f38 c4
+	0x0,        // 0f38 c5
+	0x0,        // 0f38 c6
+	0x0,        // 0f38 c7
+	0x0,        // 0f38 c8 sha1nexte
+	0x0,        // 0f38 c9 sha1msg1
+	0x0,        // 0f38 ca sha1msg2
+	0x0,        // 0f38 cb sha256rnds2
+	0x0,        // 0f38 cc sha256msg1
+	0x0,        // 0f38 cd sha256msg2
+	0x0,        // 0f38 ce
+	0x0,        // 0f38 cf gf2p8mulb
+	0x0,        // 0f38 d0
+	0x0,        // 0f38 d1
+	0x0,        // 0f38 d2
+	0x0,        // 0f38 d3
+	0x0,        // 0f38 d4
+	0x0,        // 0f38 d5
+	0x0,        // 0f38 d6
+	0x0,        // 0f38 d7
+	0x40640,    // 0f38 d8 aesencwide128kl aesdecwide128kl aesencwide256kl aesdecwide256kl
+	0x0,        // 0f38 d9
+	0x0,        // 0f38 da
+	0x0,        // 0f38 db aesimc
+	0x40660,    // 0f38 dc loadiwkey aesenc128kl aesenc
+	0x40220,    // 0f38 dd aesdec128kl aesenclast
+	0x40220,    // 0f38 de aesenc256kl aesdec
+	0x40220,    // 0f38 df aesdec256kl aesdeclast
+	0x0,        // 0f38 e0
+	0x0,        // 0f38 e1
+	0x0,        // 0f38 e2
+	0x0,        // 0f38 e3
+	0x0,        // 0f38 e4
+	0x0,        // 0f38 e5
+	0x0,        // 0f38 e6
+	0x0,        // 0f38 e7
+	0x0,        // 0f38 e8
+	0x0,        // 0f38 e9
+	0x0,        // 0f38 ea
+	0x0,        // 0f38 eb
+	0x0,        // 0f38 ec
+	0x0,        // 0f38 ed
+	0x0,        // 0f38 ee
+	0x0,        // 0f38 ef
+	0x0,        // 0f38 f0 crc32 movbe
+	0x0,        // 0f38 f1 crc32 movbe
+	0x0,        // 0f38 f2
+	0x0,        // 0f38 f3
+	0x0,        // 0f38 f4
+	0x0,        // 0f38 f5 w0 w1
+	0x24000,    // 0f38 f6 w0 w1 adcx adox
+	0x0,        // 0f38 f7
+	0x40680,    // 0f38 f8 urdmsr uwrmsr movdir64b enqcmds enqcmd
+	0x0,        // 0f38 f9 movdiri
+	0x402a0,    // 0f38 fa encodekey128
+	0x402a0,    // 0f38 fb encodekey256
+	0x40220,    // 0f38 fc aadd aand axor aor
+	0x0,        // 0f38 fd
+	0x0,        // 0f38 fe
+	0x0,        // 0f38 ff
+	0x0,        // 0f38 00 pshufb
+	0x0,        // 0f38 01 phaddw
+	0x0,        // 0f38 02 phaddd
+	0x0,        // 0f38 03 phaddsw
+	0x0,        // 0f38 04 pmaddubsw
+	0x0,        // 0f38 05 phsubw
+	0x0,        // 0f38 06 phsubd
+	0x0,        // 0f38 07 phsubsw
+	0x0,        // 0f38 08 psignb
+	0x0,        // 0f38 09 psignw
+	0x0,        // 0f38 0a psignd
+	0x0,        // 0f38 0b pmulhrsw
+	0x0,        // 0f38 0c
+	0x0,        // 0f38 0d
+	0x0,        // 0f38 0e
+	0x0,        // 0f38 0f
+	0x0,        // 0f38 10 pblendvb
+	0x0,        // 0f38 11
+	0x0,        // 0f38 12
+	0x0,        // 0f38 13
+	0x0,        // 0f38 14 blendvps
+	0x0,        // 0f38 15 blendvpd
+	0x0,        // 0f38 16
+	0x0,        // 0f38 17 ptest
+	0x0,        // 0f38 18
+	0x0,        // 0f38 19
+	0x0,        // 0f38 1a
+	0x0,        // 0f38 1b
+	0x0,        // 0f38 1c pabsb
+	0x0,        // 0f38 1d pabsw
+	0x0,        // 0f38 1e pabsd
+	0x0,        // 0f38 1f
+	0x0,        // 0f38 20 pmovsxbw
+	0x0,        // 0f38 21 pmovsxbd
+	0x0,        // 0f38 22 pmovsxbq
+	0x0,        // 0f38 23 pmovsxwd
+	0x0,        // 0f38 24 pmovsxwq
+	0x0,        // 0f38 25 pmovsxdq
+	0x0,        // 0f38 26
+	0x0,        // 0f38 27
+	0x0,        // 0f38 28 pmuldq
+	0x0,        // 0f38 29 pcmpeqq
+	0x0,        // 0f38 2a movntdqa
+	0x0,        // 0f38 2b packusdw
+	0x0,        // 0f38 2c
+	0x0,        // 0f38 2d
+	0x0,        // 0f38 2e
+	0x0,        // 0f38 2f
+	0x0,        // 0f38 30 pmovzxbw
+	0x0,        // 0f38 31 pmovzxbd
+	0x0,        // 0f38 32 pmovzxbq
+	0x0,        // 0f38 33 pmovzxwd
+	0x0,        // 0f38 34 pmovzxwq
+	0x0,        // 0f38 35 pmovzxdq
+	0x0,        // 0f38 36
+	0x0,        // 0f38 37 pcmpgtq
+	0x0,        // 0f38 38 pminsb
+	0x0,        // 0f38 39 pminsd
+	0x0,        // 0f38 3a pminuw
+	0x0,        // 0f38 3b pminud
+	0x0,        // 0f38 3c pmaxsb
+	0x0,        // 0f38 3d pmaxsd
+	0x0,        // 0f38 3e pmaxuw
+	0x0,        // 0f38 3f pmaxud
+	0x0,        // 0f38 40 pmulld
+	0x0,        // 0f38 41 phminposuw
+	0x0,        // 0f38 42
+	0x0,        // 0f38 43
+	0x0,        // 0f38 44
+	0x0,        // 0f38 45
+	0x0,        // 0f38 46
+	0x0,        // 0f38 47
+	0x0,        // 0f38 48
+	0x0,        // 0f38 49
+	0x0,        // 0f38 4a
+	0x0,        // 0f38 4b
+	0x0,        // 0f38 4c
+	0x0,        // 0f38 4d
+	0x0,        // 0f38 4e
+	0x0,        // 0f38 4f
+	0x0,        // 0f38 50
+	0x0,        // 0f38 51
+	0x0,        // 0f38 52
+	0x0,        // 0f38 53
+	0x0,        // 0f38 54
+	0x0,        // 0f38 55
+	0x0,        // 0f38 56
+	0x0,        // 0f38 57
+	0x0,        // 0f38 58
+	0x0,        // 0f38 59
+	0x0,        // 0f38 5a
+	0x0,        // 0f38 5b
+	0x0,        // 0f38 5c
+	0x0,        // 0f38 5d
+	0x0,        // 0f38 5e
+	0x0,        // 0f38 5f
+	0x0,        // 0f38 60
+	0x0,        // 0f38 61
+	0x0,        // 0f38 62
+	0x0,        // 0f38 63
+	0x0,        // 0f38 64
+	0x0,        // 0f38 65
+	0x0,        // 0f38 66
+	0x0,        // 0f38 67
+	0x0,        // 0f38 68
+	0x0,        // 0f38 69
+	0x0,        // 0f38 6a
+	0x0,        // 0f38 6b
+	0x0,        // 0f38 6c
+	0x0,        // 0f38 6d
+	0x0,        // 0f38 6e
+	0x0,        // 0f38 6f
+	0x0,        // 0f38 70
+	0x0,        // 0f38 71
+	0x0,        // 0f38 72
+	0x0,        // 0f38 73
+	0x0,        // 0f38 74
+	0x0,        // 0f38 75
+	0x0,        // 0f38 76
+	0x0,        // 0f38 77
+	0x0,        // 0f38 78
+	0x0,        // 0f38 79
+	0x0,        // 0f38 7a
+	0x0,        // 0f38 7b
+	0x0,        // 0f38 7c
+	0x0,        // 0f38 7d
+	0x0,        // 0f38 7e
+	0x0,        // 0f38 7f
+	0x0,        // 0f38 80 invept
+	0x0,        // 0f38 81 invvpid
+	0x0,        // 0f38 82 invpcid
+	0x0,        // 0f38 83
+	0x0,        // 0f38 84
+	0x0,        // 0f38 85
+	0x0,        // 0f38 86
+	0x0,        // 0f38 87
+	0x0,        // 0f38 88
+	0x0,        // 0f38 89
+	0x0,        // 0f38 8a
+	0x0,        // 0f38 8b
+	0x0,        // 0f38 8c
+	0x0,        // 0f38 8d
+	0x0,        // 0f38 8e
+	0x0,        // 0f38 8f
+	0x0,        // 0f38 90
+	0x0,        // 0f38 91
+	0x0,        // 0f38 92
+	0x0,        // 0f38 93
+	0x0,        // 0f38 94
+	0x0,        // 0f38 95
+	0x0,        // 0f38 96
+	0x0,        // 0f38 97
+	0x0,        // 0f38 98
+	0x0,        // 0f38 99
+	0x0,        // 0f38 9a
+	0x0,        // 0f38 9b
+	0x0,        // 0f38 9c
+	0x0,        // 0f38 9d
+	0x0,        // 0f38 9e
+	0x0,        // 0f38 9f
+	0x0,        // 0f38 a0
+	0x0,        // 0f38 a1
+	0x0,        // 0f38 a2
+	0x0,        // 0f38 a3
+	0x0,        // 0f38 a4
+	0x0,        // 0f38 a5
+	0x0,        // 0f38 a6
+	0x0,        // 0f38 a7
+	0x0,        // 0f38 a8
+	0x0,        // 0f38 a9
+	0x0,        // 0f38 aa
+	0x0,        // 0f38 ab
+	0x0,        // 0f38 ac
+	0x0,        // 0f38 ad
+	0x0,        // 0f38 ae
+	0x0,        // 0f38 af
+	0x0,        // 0f38 b0
+	0x0,        // 0f38 b1
+	0x0,        // 0f38 b2
+	0x0,        // 0f38 b3
+	0x0,        // 0f38 b4
+	0x0,        // 0f38 b5
+	0x0,        // 0f38 b6
+	0x0,        // 0f38 b7
+	0x0,        // 0f38 b8
+	0x0,        // 0f38 b9
+	0x0,        // 0f38 ba
+	0x0,        // 0f38 bb
+	0x0,        // 0f38 bc
+	0x0,        // 0f38 bd
+	0x0,        // 0f38 be
+	0x0,        // 0f38 bf
+	0x0,        // 0f38 c0
+	0x0,        // 0f38 c1
+	0x0,        // 0f38 c2
+	0x0,        // 0f38 c3
+	0x0,        // 0f38 c4
+	0x0,        // 0f38 c5
+	0x0,        // 0f38 c6
+	0x0,        // 0f38 c7
+	0x0,        // 0f38 c8 sha1nexte
+	0x0,        // 0f38 c9 sha1msg1
+	0x0,        // 0f38 ca sha1msg2
+	0x0,        // 0f38 cb sha256rnds2
+	0x0,        // 0f38 cc sha256msg1
+	0x0,        // 0f38 cd sha256msg2
+	0x0,        // 0f38 ce
+	0x0,        // 0f38 cf gf2p8mulb
+	0x0,        // 0f38 d0
+	0x0,        // 0f38 d1
+	0x0,        // 0f38 d2
+	0x0,        // 0f38 d3
+	0x0,        // 0f38 d4
+	0x0,        // 0f38 d5
+	0x0,        // 0f38 d6
+	0x0,        // 0f38 d7
+	0x0,        // 0f38 d8 aesencwide128kl aesdecwide128kl aesencwide256kl aesdecwide256kl
+	0x0,        // 0f38 d9
+	0x0,        // 0f38 da
+	0x0,        // 0f38 db aesimc
+	0x0,        // 0f38 dc loadiwkey aesenc128kl aesenc
+	0x0,        // 0f38 dd aesdec128kl aesenclast
+	0x0,        // 0f38 de aesenc256kl aesdec
+	0x0,        // 0f38 df aesdec256kl aesdeclast
+	0x0,        // 0f38 e0
+	0x0,        // 0f38 e1
+	0x0,        // 0f38 e2
+	0x0,        // 0f38 e3
+	0x0,        // 0f38 e4
+	0x0,        // 0f38 e5
+	0x0,        // 0f38 e6
+	0x0,        // 0f38 e7
+	0x0,        // 0f38 e8
+	0x0,        // 0f38 e9
+	0x0,        // 0f38 ea
+	0x0,        // 0f38 eb
+	0x0,        // 0f38 ec
+	0x0,        // 0f38 ed
+	0x0,        // 0f38 ee
+	0x0,        // 0f38 ef
+	0x24000,    // 0f38 f0 crc32 movbe
+	0x24000,    // 0f38 f1 crc32 movbe
+	0x0,        // 0f38 f2
+	0x0,        // 0f38 f3
+	0x0,        // 0f38 f4
+	0x0,        // 0f38 f5 w0 w1
+	0x0,        // 0f38 f6 w0 w1 adcx adox
+	0x0,        // 0f38 f7
+	0x406a0,    // 0f38 f8 urdmsr uwrmsr movdir64b enqcmds enqcmd
+	0x0,        // 0f38 f9 movdiri
+	0x0,        // 0f38 fa encodekey128
+	0x0,        // 0f38 fb encodekey256
+	0x40220,    // 0f38 fc aadd aand axor aor
+	0x0,        // 0f38 fd
+	0x0,        // 0f38 fe
+	0x0,        // 0f38 ff
+	0x0,        // 0f3a 00
+	0x0,        // 0f3a 01
+	0x0,        // 0f3a 02
+	0x0,        // 0f3a 03
+	0x0,        // 0f3a 04
+	0x0,        // 0f3a 05
+	0x0,        // 0f3a 06
+	0x0,        // 0f3a 07
+	0x0,        // 0f3a 08 roundps
+	0x0,        // 0f3a 09 roundpd
+	0x0,        // 0f3a 0a roundss
+	0x0,        // 0f3a 0b roundsd
+	0x0,        // 0f3a 0c blendps
+	0x0,        // 0f3a 0d blendpd
+	0x0,        // 0f3a 0e pblendw
+	0x24111,    // 0f3a 0f palignr
+	0x0,        // 0f3a 10
+	0x0,        // 0f3a 11
+	0x0,        // 0f3a 12
+	0x0,        // 0f3a 13
+	0x0,        // 0f3a 14 pextrb
+	0x0,        // 0f3a 15 pextrw
+	0x0,        // 0f3a 16 w0 w1
+	0x0,        // 0f3a 17 extractps
+	0x0,        // 0f3a 18
+	0x0,        // 0f3a 19
+	0x0,        // 0f3a 1a
+	0x0,        // 0f3a 1b
+	0x0,        // 0f3a 1c
+	0x0,        // 0f3a 1d
+	0x0,        // 0f3a 1e
+	0x0,        // 0f3a 1f
+	0x0,        // 0f3a 20 pinsrb
+	0x0,        // 0f3a 21 insertps
+	0x0,        // 0f3a 22 w0 w1
+	0x0,        // 0f3a 23
+	0x0,        // 0f3a 24
+	0x0,        // 0f3a 25
+	0x0,        // 0f3a 26
+	0x0,        // 0f3a 27
+	0x0,        // 0f3a 28
+	0x0,        // 0f3a 29
+	0x0,        // 0f3a 2a
+	0x0,        // 0f3a 2b
+	0x0,        // 0f3a 2c
+	0x0,        // 0f3a 2d
+	0x0,        // 0f3a 2e
+	0x0,        // 0f3a 2f
+	0x0,        // 0f3a 30
+	0x0,        // 0f3a 31
+	0x0,        // 0f3a 32
+	0x0,        // 0f3a 33
+	0x0,        // 0f3a 34
+	0x0,        // 0f3a 35
+	0x0,        // 0f3a 36
+	0x0,        // 0f3a 37
+	0x0,        // 0f3a 38
+	0x0,        // 0f3a 39
+	0x0,        // 0f3a 3a
+	0x0,        // 0f3a 3b
+	0x0,        // 0f3a 3c
+	0x0,        // 0f3a 3d
+	0x0,        // 0f3a 3e
+	0x0,        // 0f3a 3f
+	0x0,        // 0f3a 40 dpps
+	0x0,        // 0f3a 41 dppd
+	0x0,        // 0f3a 42 mpsadbw
+	0x0,        // 0f3a 43
+	0x0,        // 0f3a 44 pclmul?dq
+	0x0,        // 0f3a 45
+	0x0,        // 0f3a 46
+	0x0,        // 0f3a 47
+	0x0,        // 0f3a 48
+	0x0,        // 0f3a 49
+	0x0,        // 0f3a 4a
+	0x0,        // 0f3a 4b
+	0x0,        // 0f3a 4c
+	0x0,        // 0f3a 4d
+	0x0,        // 0f3a 4e
+	0x0,        // 0f3a 4f
+	0x0,        // 0f3a 50
+	0x0,        // 0f3a 51
+	0x0,        // 0f3a 52
+	0x0,        // 0f3a 53
+	0x0,        // 0f3a 54
+	0x0,        // 0f3a 55
+	0x0,        // 0f3a 56
+	0x0,        // 0f3a 57
+	0x0,        // 0f3a 58
+	0x0,        // 0f3a 59
+	0x0,        // 0f3a 5a
+	0x0,        // 0f3a 5b
+	0x0,        // 0f3a 5c
+	0x0,        // 0f3a 5d
+	0x0,        // 0f3a 5e
+	0x0,        // 0f3a 5f
+	0x0,        // 0f3a 60 w(0|1)
+	0x0,        // 0f3a 61 w(0|1)
+	0x0,        // 0f3a 62 pcmpistrm
+	0x0,        // 0f3a 63 pcmpistri
+	0x0,        // 0f3a 64
+	0x0,        // 0f3a 65
+	0x0,        // 0f3a 66
+	0x0,        // 0f3a 67
+	0x0,        // 0f3a 68
+	0x0,        // 0f3a 69
+	0x0,        // 0f3a 6a
+	0x0,        // 0f3a 6b
+	0x0,        // 0f3a 6c
+	0x0,        // 0f3a 6d
+	0x0,        // 0f3a 6e
+	0x0,        // 0f3a 6f
+	0x0,        // 0f3a 70
+	0x0,        // 0f3a 71
+	0x0,        // 0f3a 72
+	0x0,        // 0f3a 73
+	0x0,        // 0f3a 74
+	0x0,        // 0f3a 75
+	0x0,        // 0f3a 76
+	0x0,        // 0f3a 77
+	0x0,        // 0f3a 78
+	0x0,        // 0f3a 79
+	0x0,        // 0f3a 7a
+	0x0,        // 0f3a 7b
+	0x0,        // 0f3a 7c
+	0x0,        // 0f3a 7d
+	0x0,        // 0f3a 7e
+	0x0,        // 0f3a 7f
+	0x0,        // 0f3a 80
+	0x0,        // 0f3a 81
+	0x0,        // 0f3a 82
+	0x0,        // 0f3a 83
+	0x0,        // 0f3a 84
+	0x0,        // 0f3a 85
+	0x0,        // 0f3a 86
+	0x0,        // 0f3a 87
+	0x0,        // 0f3a 88
+	0x0,        // 0f3a 89
+	0x0,        // 0f3a 8a
+	0x0,        // 0f3a 8b
+	0x0,        // 0f3a 8c
+	0x0,        // 0f3a 8d
+	0x0,        // 0f3a 8e
+	0x0,        // 0f3a 8f
+	0x0,        // 0f3a 90
+	0x0,        // 0f3a 91
+	0x0,        // 0f3a 92
+	0x0,        // 0f3a 93
+	0x0,        // 0f3a 94
+	0x0,        // 0f3a 95
+	0x0,        // 0f3a 96
+	0x0,        // 0f3a 97
+	0x0,        // 0f3a 98
+	0x0,        // 0f3a 99
+	0x0,        // 0f3a 9a
+	0x0,        // 0f3a 9b
+	0x0,        // 0f3a 9c
+	0x0,        // 0f3a 9d
+	0x0,        // 0f3a 9e
+	0x0,        // 0f3a 9f
+	0x0,        // 0f3a a0
+	0x0,        // 0f3a a1
+	0x0,        // 0f3a a2
+	0x0,        // 0f3a a3
+	0x0,        // 0f3a a4
+	0x0,        // 0f3a a5
+	0x0,        // 0f3a a6
+	0x0,        // 0f3a a7
+	0x0,        // 0f3a a8
+	0x0,        // 0f3a a9
+	0x0,        // 0f3a aa
+	0x0,        // 0f3a ab
+	0x0,        // 0f3a ac
+	0x0,        // 0f3a ad
+	0x0,        // 0f3a ae
+	0x0,        // 0f3a af
+	0x0,        // 0f3a b0
+	0x0,        // 0f3a b1
+	0x0,        // 0f3a b2
+	0x0,        // 0f3a b3
+	0x0,        // 0f3a b4
+	0x0,        // 0f3a b5
+	0x0,        // 0f3a b6
+	0x0,        // 0f3a b7
+	0x0,        // 0f3a b8
+	0x0,        // 0f3a b9
+	0x0,        // 0f3a ba
+	0x0,        // 0f3a bb
+	0x0,        // 0f3a bc
+	0x0,        // 0f3a bd
+	0x0,        // 0f3a be
+	0x0,        // 0f3a bf
+	0x0,        // 0f3a c0
+	0x0,        // 0f3a c1
+	0x0,        // 0f3a c2
+	0x0,        // 0f3a c3
+	0x0,        // 0f3a c4
+	0x0,        // 0f3a c5
+	0x0,        // 0f3a c6
+	0x0,        // 0f3a c7
+	0x0,        // 0f3a c8
+	0x0,        // 0f3a c9
+	0x0,        // 0f3a ca
+	0x0,        // 0f3a cb
+	0x24111,    // 0f3a cc sha1rnds4
+	0x0,        // 0f3a cd
+	0x0,        // 0f3a ce gf2p8affineqb
+	0x0,        // 0f3a cf gf2p8affineinvqb
+	0x0,        // 0f3a d0
+	0x0,        // 0f3a d1
+	0x0,        // 0f3a d2
+	0x0,        // 0f3a d3
+	0x0,        // 0f3a d4
+	0x0,        // 0f3a d5
+	0x0,        // 0f3a d6
+	0x0,        // 0f3a d7
+	0x0,        // 0f3a d8
+	0x0,        // 0f3a d9
+	0x0,        // 0f3a da
+	0x0,        // 0f3a db
+	0x0,        // 0f3a dc
+	0x0,        // 0f3a dd
+	0x0,        // 0f3a de
+	0x0,        // 0f3a df aeskeygenassist
+	0x0,        // 0f3a e0
+	0x0,        // 0f3a e1
+	0x0,        // 0f3a e2
+	0x0,        // 0f3a e3
+	0x0,        // 0f3a e4
+	0x0,        // 0f3a e5
+	0x0,        // 0f3a e6
+	0x0,        // 0f3a e7
+	0x0,        // 0f3a e8
+	0x0,        // 0f3a e9
+	0x0,        // 0f3a ea
+	0x0,        // 0f3a eb
+	0x0,        // 0f3a ec
+	0x0,        // 0f3a ed
+	0x0,        // 0f3a ee
+	0x0,        // 0f3a ef
+	0x0,        // 0f3a f0 hreset
+	0x0,        // 0f3a f1
+	0x0,        // 0f3a f2
+	0x0,        // 0f3a f3
+	0x0,        // 0f3a f4
+	0x0,        // 0f3a f5
+	0x0,        // 0f3a f6
+	0x0,        // 0f3a f7
+	0x0,        // 0f3a f8
+	0x0,        // 0f3a f9
+	0x0,        // 0f3a fa
+	0x0,        // 0f3a fb
+	0x0,        // 0f3a fc
+	0x0,        // 0f3a fd
+	0x0,        // 0f3a fe
+	0x0,        // 0f3a ff
+	0x0,        // 0f3a 00
+	0x0,        // 0f3a 01
+	0x0,        // 0f3a 02
+	0x0,        // 0f3a 03
+	0x0,        // 0f3a 04
+	0x0,        // 0f3a 05
+	0x0,        // 0f3a 06
+	0x0,        // 0f3a 07
+	0x24111,    // 0f3a 08 roundps
+	0x24111,    // 0f3a 09 roundpd
+	0x24111,    // 0f3a 0a roundss
+	0x24111,    // 0f3a 0b roundsd
+	0x24111,    // 0f3a 0c blendps
+	0x24111,    // 0f3a 0d blendpd
+	0x24111,    // 0f3a 0e pblendw
+	0x24111,    // 0f3a 0f palignr
+	0x0,        // 0f3a 10
+	0x0,        // 0f3a 11
+	0x0,        // 0f3a 12
+	0x0,        // 0f3a 13
+	0x24111,    // 0f3a 14 pextrb
+	0x24111,    // 0f3a 15 pextrw
+	0x24111,    // 0f3a 16 w0 w1
+	0x24111,    // 0f3a 17 extractps
+	0x0,        // 0f3a 18
+	0x0,        // 0f3a 19
+	0x0,        // 0f3a 1a
+	0x0,        // 0f3a 1b
+	0x0,        // 0f3a 1c
+	0x0,        // 0f3a 1d
+	0x0,        // 0f3a 1e
+	0x0,        // 0f3a 1f
+	0x24111,    // 0f3a 20 pinsrb
+	0x24111,    // 0f3a 21 insertps
+	0x24111,    // 0f3a 22 w0 w1
+	0x0,        // 0f3a 23
+	0x0,        // 0f3a 24
+	0x0,        // 0f3a 25
+	0x0,        // 0f3a 26
+	0x0,        // 0f3a 27
+	0x0,        // 0f3a 28
+	0x0,        // 0f3a 29
+	0x0,        // 0f3a 2a
+	0x0,        // 0f3a 2b
+	0x0,        // 0f3a 2c
+	0x0,        // 0f3a 2d
+	0x0,        // 0f3a 2e
+	0x0,        // 0f3a 2f
+	0x0,        // 0f3a 30
+	0x0,        // 0f3a 31
+	0x0,        // 0f3a 32
+	0x0,        // 0f3a 33
+	0x0,        // 0f3a 34
+	0x0,        // 0f3a 35
+	0x0,        // 0f3a 36
+	0x0,        // 0f3a 37
+	0x0,        // 0f3a 38
+	0x0,        // 0f3a 39
+	0x0,        // 0f3a 3a
+	0x0,        // 0f3a 3b
+	0x0,        // 0f3a 3c
+	0x0,        // 0f3a 3d
+	0x0,        // 0f3a 3e
+	0x0,        // 0f3a 3f
+	0x24111,    // 0f3a 40 dpps
+	0x24111,    // 0f3a 41 dppd
+	0x24111,    // 0f3a 42 mpsadbw
+	0x0,        // 0f3a 43
+	0x24111,    // 0f3a 44 pclmul?dq
+	0x0,        // 0f3a 45
+	0x0,        // 0f3a 46
+	0x0,        // 0f3a 47
+	0x0,        // 0f3a 48
+	0x0,        // 0f3a 49
+	0x0,        // 0f3a 4a
+	0x0,        // 0f3a 4b
+	0x0,        // 0f3a 4c
+	0x0,        // 0f3a 4d
+	0x0,        // 0f3a 4e
+	0x0,        // 0f3a 4f
+	0x0,        // 0f3a 50
+	0x0,        // 0f3a 51
+	0x0,        // 0f3a 52
+	0x0,        // 0f3a 53
+	0x0,        // 0f3a 54
+	0x0,        // 0f3a 55
+	0x0,        // 0f3a 56
+	0x0,        // 0f3a 57
+	0x0,        // 0f3a 58
+	0x0,        // 0f3a 59
+	0x0,        // 0f3a 5a
+	0x0,        // 0f3a 5b
+	0x0,        // 0f3a 5c
+	0x0,        // 0f3a 5d
+	0x0,        // 0f3a 5e
+	0x0,        // 0f3a 5f
+	0x24111,    // 0f3a 60 w(0|1)
+	0x24111,    // 0f3a 61 w(0|1)
+	0x24111,    // 0f3a 62 pcmpistrm
+	0x24111,    // 0f3a 63 pcmpistri
+	0x0,        // 0f3a 64
+	0x0,        // 0f3a 65
+	0x0,        // 0f3a 66
+	0x0,        // 0f3a 67
+	0x0,        // 0f3a 68
+	0x0,        // 0f3a 69
+	0x0,        // 0f3a 6a
+	0x0,        // 0f3a 6b
+	0x0,        // 0f3a 6c
+	0x0,        // 0f3a 6d
+	0x0,        // 0f3a 6e
+	0x0,        // 0f3a 6f
+	0x0,        // 0f3a 70
+	0x0,        // 0f3a 71
+	0x0,        // 0f3a 72
+	0x0,        // 0f3a 73
+	0x0,        // 0f3a 74
+	0x0,        // 0f3a 75
+	0x0,        // 0f3a 76
+	0x0,        // 0f3a 77
+	0x0,        // 0f3a 78
+	0x0,        // 0f3a 79
+	0x0,        // 0f3a 7a
+	0x0,        // 0f3a 7b
+	0x0,        // 0f3a 7c
+	0x0,        // 0f3a 7d
+	0x0,        // 0f3a 7e
+	0x0,        // 0f3a 7f
+	0x0,        // 0f3a 80
+	0x0,        // 0f3a 81
+	0x0,        // 0f3a 82
+	0x0,        // 0f3a 83
+	0x0,        // 0f3a 84
+	0x0,        // 0f3a 85
+	0x0,        // 0f3a 86
+	0x0,        // 0f3a 87
+	0x0,        // 0f3a 88
+	0x0,        // 0f3a 89
+	0x0,        // 0f3a 8a
+	0x0,        // 0f3a 8b
+	0x0,        // 0f3a 8c
+	0x0,        // 0f3a 8d
+	0x0,        // 0f3a 8e
+	0x0,        // 0f3a 8f
+	0x0,        // 0f3a 90
+	0x0,        // 0f3a 91
+	0x0,        // 0f3a 92
+	0x0,        // 0f3a 93
+	0x0,        // 0f3a 94
+	0x0,        // 0f3a 95
+	0x0,        // 0f3a 96
+	0x0,        // 0f3a 97
+	0x0,        // 0f3a 98
+	0x0,        // 0f3a 99
+	0x0,        // 0f3a 9a
+	0x0,        // 0f3a 9b
+	0x0,        // 0f3a 9c
+	0x0,        // 0f3a 9d
+	0x0,        // 0f3a 9e
+	0x0,        // 0f3a 9f
+	0x0,        // 0f3a a0
+	0x0,        // 0f3a a1
+	0x0,        // 0f3a a2
+	0x0,        // 0f3a a3
+	0x0,        // 0f3a a4
+	0x0,        // 0f3a a5
+	0x0,        // 0f3a a6
+	0x0,        // 0f3a a7
+	0x0,        // 0f3a a8
+	0x0,        // 0f3a a9
+	0x0,        // 0f3a aa
+	0x0,        // 0f3a ab
+	0x0,        // 0f3a ac
+	0x0,        // 0f3a ad
+	0x0,        // 0f3a ae
+	0x0,        // 0f3a af
+	0x0,        // 0f3a b0
+	0x0,        // 0f3a b1
+	0x0,        // 0f3a b2
+	0x0,        // 0f3a b3
+	0x0,        // 0f3a b4
+	0x0,        // 0f3a b5
+	0x0,        // 0f3a b6
+	0x0,        // 0f3a b7
+	0x0,        // 0f3a b8
+	0x0,        // 0f3a b9
+	0x0,        // 0f3a ba
+	0x0,        // 0f3a bb
+	0x0,        // 0f3a bc
+	0x0,        // 0f3a bd
+	0x0,        // 0f3a be
+	0x0,        // 0f3a bf
+	0x0,        // 0f3a c0
+	0x0,        // 0f3a c1
+	0x0,        // 0f3a c2
+	0x0,        // 0f3a c3
+	0x0,        // 0f3a c4
+	0x0,        // 0f3a c5
+	0x0,        // 0f3a c6
+	0x0,        // 0f3a c7
+	0x0,        // 0f3a c8
+	0x0,        // 0f3a c9
+	0x0,        // 0f3a ca
+	0x0,        // 0f3a cb
+	0x0,        // 0f3a cc sha1rnds4
+	0x0,        // 0f3a cd
+	0x24111,    // 0f3a ce gf2p8affineqb
+	0x24111,    // 0f3a cf gf2p8affineinvqb
+	0x0,        // 0f3a d0
+	0x0,        // 0f3a d1
+	0x0,        // 0f3a d2
+	0x0,        // 0f3a d3
+	0x0,        // 0f3a d4
+	0x0,        // 0f3a d5
+	0x0,        // 0f3a d6
+	0x0,        // 0f3a d7
+	0x0,        // 0f3a d8
+	0x0,        // 0f3a d9
+	0x0,        // 0f3a da
+	0x0,        // 0f3a db
+	0x0,        // 0f3a dc
+	0x0,        // 0f3a dd
+	0x0,        // 0f3a de
+	0x24111,    // 0f3a df aeskeygenassist
+	0x0,        // 0f3a e0
+	0x0,        // 0f3a e1
+	0x0,        // 0f3a e2
+	0x0,        // 0f3a e3
+	0x0,        // 0f3a e4
+	0x0,        // 0f3a e5
+	0x0,        // 0f3a e6
+	0x0,        // 0f3a e7
+	0x0,        // 0f3a e8
+	0x0,        // 0f3a e9
+	0x0,        // 0f3a ea
+	0x0,        // 0f3a eb
+	0x0,        // 0f3a ec
+	0x0,        // 0f3a ed
+	0x0,        // 0f3a ee
+	0x0,        // 0f3a ef
+	0x0,        // 0f3a f0 hreset
+	0x0,        // 0f3a f1
+	0x0,        // 0f3a f2
+	0x0,        // 0f3a f3
+	0x0,        // 0f3a f4
+	0x0,        // 0f3a f5
+	0x0,        // 0f3a f6
+	0x0,        // 0f3a f7
+	0x0,        // 0f3a f8
+	0x0,        // 0f3a f9
+	0x0,        // 0f3a fa
+	0x0,        // 0f3a fb
+	0x0,        // 0f3a fc
+	0x0,        // 0f3a fd
+	0x0,        // 0f3a fe
+	0x0,        // 0f3a ff
+	0x0,        // 0f3a 00
+	0x0,        // 0f3a 01
+	0x0,        // 0f3a 02
+	0x0,        // 0f3a 03
+	0x0,        // 0f3a 04
+	0x0,        // 0f3a 05
+	0x0,        // 0f3a 06
+	0x0,        // 0f3a 07
+	0x0,        // 0f3a 08 roundps
+	0x0,        // 0f3a 09 roundpd
+	0x0,        // 0f3a 0a roundss
+	0x0,        // 0f3a 0b roundsd
+	0x0,        // 0f3a 0c blendps
+	0x0,        // 0f3a 0d blendpd
+	0x0,        // 0f3a 0e pblendw
+	0x0,        // 0f3a 0f palignr
+	0x0,        // 0f3a 10
+	0x0,        // 0f3a 11
+	0x0,        // 0f3a 12
+	0x0,        // 0f3a 13
+	0x0,        // 0f3a 14 pextrb
+	0x0,        // 0f3a 15 pextrw
+	0x0,        // 0f3a 16 w0 w1
+	0x0,        // 0f3a 17 extractps
+	0x0,        // 0f3a 18
+	0x0,        // 0f3a 19
+	0x0,        // 0f3a 1a
+	0x0,        // 0f3a 1b
+	0x0,        // 0f3a 1c
+	0x0,        // 0f3a 1d
+	0x0,        // 0f3a 1e
+	0x0,        // 0f3a 1f
+	0x0,        // 0f3a 20 pinsrb
+	0x0,        // 0f3a 21 insertps
+	0x0,        // 0f3a 22 w0 w1
+	0x0,        // 0f3a 23
+	0x0,        // 0f3a 24
+	0x0,        // 0f3a 25
+	0x0,        // 0f3a 26
+	0x0,        // 0f3a 27
+	0x0,        // 0f3a 28
+	0x0,        // 0f3a 29
+	0x0,        // 0f3a 2a
+	0x0,        // 0f3a 2b
+	0x0,        // 0f3a 2c
+	0x0,        // 0f3a 2d
+	0x0,        // 0f3a 2e
+	0x0,        // 0f3a 2f
+	0x0,        // 0f3a 30
+	0x0,        // 0f3a 31
+	0x0,        // 0f3a 32
+	0x0,        // 0f3a 33
+	0x0,        // 0f3a 34
+	0x0,        // 0f3a 35
+	0x0,        // 0f3a 36
+	0x0,        // 0f3a 37
+	0x0,        // 0f3a 38
+	0x0,        // 0f3a 39
+	0x0,        // 0f3a 3a
+	0x0,        // 0f3a 3b
+	0x0,        // 0f3a 3c
+	0x0,        // 0f3a 3d
+	0x0,        // 0f3a 3e
+	0x0,        // 0f3a 3f
+	0x0,        // 0f3a 40 dpps
+	0x0,        // 0f3a 41 dppd
+	0x0,        // 0f3a 42 mpsadbw
+	0x0,        // 0f3a 43
+	0x0,        // 0f3a 44 pclmul?dq
+	0x0,        // 0f3a 45
+	0x0,        // 0f3a 46
+	0x0,        // 0f3a 47
+	0x0,        // 0f3a 48
+	0x0,        // 0f3a 49
+	0x0,        // 0f3a 4a
+	0x0,        // 0f3a 4b
+	0x0,        // 0f3a 4c
+	0x0,        // 0f3a 4d
+	0x0,        // 0f3a 4e
+	0x0,        // 0f3a 4f
+	0x0,        // 0f3a 50
+	0x0,        // 0f3a 51
+	0x0,        // 0f3a 52
+	0x0,        // 0f3a 53
+	0x0,        // 0f3a 54
+	0x0,        // 0f3a 55
+	0x0,        // 0f3a 56
+	0x0,        // 0f3a 57
+	0x0,        // 0f3a 58
+	0x0,        // 0f3a 59
+	0x0,        // 0f3a 5a
+	0x0,        // 0f3a 5b
+	0x0,        // 0f3a 5c
+	0x0,        // 0f3a 5d
+	0x0,        // 0f3a 5e
+	0x0,        // 0f3a 5f
+	0x0,        // 0f3a 60 w(0|1)
+	0x0,        // 0f3a 61 w(0|1)
+	0x0,        // 0f3a 62 pcmpistrm
+	0x0,        // 0f3a 63 pcmpistri
+	0x0,        // 0f3a 64
+	0x0,        // 0f3a 65
+	0x0,        // 0f3a 66
+	0x0,        // 0f3a 67
+	0x0,        // 0f3a 68
+	0x0,        // 0f3a 69
+	0x0,        // 0f3a 6a
+	0x0,        // 0f3a 6b
+	0x0,        // 0f3a 6c
+	0x0,        // 0f3a 6d
+	0x0,        // 0f3a 6e
+	0x0,        // 0f3a 6f
+	0x0,        // 0f3a 70
+	0x0,        // 0f3a 71
+	0x0,        // 0f3a 72
+	0x0,        // 0f3a 73
+	0x0,        // 0f3a 74
+	0x0,        // 0f3a 75
+	0x0,        // 0f3a 76
+	0x0,        // 0f3a 77
+	0x0,        // 0f3a 78
+	0x0,        // 0f3a 79
+	0x0,        // 0f3a 7a
+	0x0,        // 0f3a 7b
+	0x0,        // 0f3a 7c
+	0x0,        // 0f3a 7d
+	0x0,        // 0f3a 7e
+	0x0,        // 0f3a 7f
+	0x0,        // 0f3a 80
+	0x0,        // 0f3a 81
+	0x0,        // 0f3a 82
+	0x0,        // 0f3a 83
+	0x0,        // 0f3a 84
+	0x0,        // 0f3a 85
+	0x0,        // 0f3a 86
+	0x0,        // 0f3a 87
+	0x0,        // 0f3a 88
+	0x0,        // 0f3a 89
+	0x0,        // 0f3a 8a
+	0x0,        // 0f3a 8b
+	0x0,        // 0f3a 8c
+	0x0,        // 0f3a 8d
+	0x0,        // 0f3a 8e
+	0x0,        // 0f3a 8f
+	0x0,        // 0f3a 90
+	0x0,        // 0f3a 91
+	0x0,        // 0f3a 92
+	0x0,        // 0f3a 93
+	0x0,        // 0f3a 94
+	0x0,        // 0f3a 95
+	0x0,        // 0f3a 96
+	0x0,        // 0f3a 97
+	0x0,        // 0f3a 98
+	0x0,        // 0f3a 99
+	0x0,        // 0f3a 9a
+	0x0,        // 0f3a 9b
+	0x0,        // 0f3a 9c
+	0x0,        // 0f3a 9d
+	0x0,        // 0f3a 9e
+	0x0,        // 0f3a 9f
+	0x0,        // 0f3a a0
+	0x0,        // 0f3a a1
+	0x0,        // 0f3a a2
+	0x0,        // 0f3a a3
+	0x0,        // 0f3a a4
+	0x0,        // 0f3a a5
+	0x0,        // 0f3a a6
+	0x0,        // 0f3a a7
+	0x0,        // 0f3a a8
+	0x0,        // 0f3a a9
+	0x0,        // 0f3a aa
+	0x0,        // 0f3a ab
+	0x0,        // 0f3a ac
+	0x0,        // 0f3a ad
+	0x0,        // 0f3a ae
+	0x0,        // 0f3a af
+	0x0,        // 0f3a b0
+	0x0,        // 0f3a b1
+	0x0,        // 0f3a b2
+	0x0,        // 0f3a b3
+	0x0,        // 0f3a b4
+	0x0,        // 0f3a b5
+	0x0,        // 0f3a b6
+	0x0,        // 0f3a b7
+	0x0,        // 0f3a b8
+	0x0,        // 0f3a b9
+	0x0,        // 0f3a ba
+	0x0,        // 0f3a bb
+	0x0,        // 0f3a bc
+	0x0,        // 0f3a bd
+	0x0,        // 0f3a be
+	0x0,        // 0f3a bf
+	0x0,        // 0f3a c0
+	0x0,        // 0f3a c1
+	0x0,        // 0f3a c2
+	0x0,        // 0f3a c3
+	0x0,        // 0f3a c4
+	0x0,        // 0f3a c5
+	0x0,        // 0f3a c6
+	0x0,        // 0f3a c7
+	0x0,        // 0f3a c8
+	0x0,        // 0f3a c9
+	0x0,        // 0f3a ca
+	0x0,        // 0f3a cb
+	0x0,        // 0f3a cc sha1rnds4
+	0x0,        // 0f3a cd
+	0x0,        // 0f3a ce gf2p8affineqb
+	0x0,        // 0f3a cf gf2p8affineinvqb
+	0x0,        // 0f3a d0
+	0x0,        // 0f3a d1
+	0x0,        // 0f3a d2
+	0x0,        // 0f3a d3
+	0x0,        // 0f3a d4
+	0x0,        // 0f3a d5
+	0x0,        // 0f3a d6
+	0x0,        // 0f3a d7
+	0x0,        // 0f3a d8
+	0x0,        // 0f3a d9
+	0x0,        // 0f3a da
+	0x0,        // 0f3a db
+	0x0,        // 0f3a dc
+	0x0,        // 0f3a dd
+	0x0,        // 0f3a de
+	0x0,        // 0f3a df aeskeygenassist
+	0x0,        // 0f3a e0
+	0x0,        // 0f3a e1
+	0x0,        // 0f3a e2
+	0x0,        // 0f3a e3
+	0x0,        // 0f3a e4
+	0x0,        // 0f3a e5
+	0x0,        // 0f3a e6
+	0x0,        // 0f3a e7
+	0x0,        // 0f3a e8
+	0x0,        // 0f3a e9
+	0x0,        // 0f3a ea
+	0x0,        // 0f3a eb
+	0x0,        // 0f3a ec
+	0x0,        // 0f3a ed
+	0x0,        // 0f3a ee
+	0x0,        // 0f3a ef
+	0x406c0,    // 0f3a f0 hreset
+	0x0,        // 0f3a f1
+	0x0,        // 0f3a f2
+	0x0,        // 0f3a f3
+	0x0,        // 0f3a f4
+	0x0,        // 0f3a f5
+	0x0,        // 0f3a f6
+	0x0,        // 0f3a f7
+	0x0,        // 0f3a f8
+	0x0,        // 0f3a f9
+	0x0,        // 0f3a fa
+	0x0,        // 0f3a fb
+	0x0,        // 0f3a fc
+	0x0,        // 0f3a fd
+	0x0,        // 0f3a fe
+	0x0,        // 0f3a ff
+	0x0,        // 0f3a 00
+	0x0,        // 0f3a 01
+	0x0,        // 0f3a 02
+	0x0,        // 0f3a 03
+	0x0,        // 0f3a 04
+	0x0,        // 0f3a 05
+	0x0,        // 0f3a 06
+	0x0,        // 0f3a 07
+	0x0,        // 0f3a 08 roundps
+	0x0,        // 0f3a 09 roundpd
+	0x0,        // 0f3a 0a roundss
+	0x0,        // 0f3a 0b roundsd
+	0x0,        // 0f3a 0c blendps
+	0x0,        // 0f3a 0d blendpd
+	0x0,        // 0f3a 0e pblendw
+	0x0,        // 0f3a 0f palignr
+	0x0,        // 0f3a 10
+	0x0,        // 0f3a 11
+	0x0,        // 0f3a 12
+	0x0,        // 0f3a 13
+	0x0,        // 0f3a 14 pextrb
+	0x0,        // 0f3a 15 pextrw
+	0x0,        // 0f3a 16 w0 w1
+	0x0,        // 0f3a 17 extractps
+	0x0,        // 0f3a 18
+	0x0,        // 0f3a 19
+	0x0,        // 0f3a 1a
+	0x0,        // 0f3a 1b
+	0x0,        // 0f3a 1c
+	0x0,        // 0f3a 1d
+	0x0,        // 0f3a 1e
+	0x0,        // 0f3a 1f
+	0x0,        // 0f3a 20 pinsrb
+	0x0,        // 0f3a 21 insertps
+	0x0,        // 0f3a 22 w0 w1
+	0x0,        // 0f3a 23
+	0x0,        // 0f3a 24
+	0x0,        // 0f3a 25
+	0x0,        // 0f3a 26
+	0x0,        // 0f3a 27
+	0x0,        // 0f3a 28
+	0x0,        // 0f3a 29
+	0x0,        // 0f3a 2a
+	0x0,        // 0f3a 2b
+	0x0,        // 0f3a 2c
+	0x0,        // 0f3a 2d
+	0x0,        // 0f3a 2e
+	0x0,        // 0f3a 2f
+	0x0,        // 0f3a 30
+	0x0,        // 0f3a 31
+	0x0,        // 0f3a 32
+	0x0,        // 0f3a 33
+	0x0,        // 0f3a 34
+	0x0,        // 0f3a 35
+	0x0,        // 0f3a 36
+	0x0,        // 0f3a 37
+	0x0,        // 0f3a 38
+	0x0,        // 0f3a 39
+	0x0,        // 0f3a 3a
+	0x0,        // 0f3a 3b
+	0x0,        // 0f3a 3c
+	0x0,        // 0f3a 3d
+	0x0,        // 0f3a 3e
+	0x0,        // 0f3a 3f
+	0x0,        // 0f3a 40 dpps
+	0x0,        // 0f3a 41 dppd
+	0x0,        // 0f3a 42 mpsadbw
+	0x0,        // 0f3a 43
+	0x0,        // 0f3a 44 pclmul?dq
+	0x0,        // 0f3a 45
+	0x0,        // 0f3a 46
+	0x0,        // 0f3a 47
+	0x0,        // 0f3a 48
+	0x0,        // 0f3a 49
+	0x0,        // 0f3a 4a
+	0x0,        // 0f3a 4b
+	0x0,        // 0f3a 4c
+	0x0,        // 0f3a 4d
+	0x0,        // 0f3a 4e
+	0x0,        // 0f3a 4f
+	0x0,        // 0f3a 50
+	0x0,        // 0f3a 51
+	0x0,        // 0f3a 52
+	0x0,        // 0f3a 53
+	0x0,        // 0f3a 54
+	0x0,        // 0f3a 55
+	0x0,        // 0f3a 56
+	0x0,        // 0f3a 57
+	0x0,        // 0f3a 58
+	0x0,        // 0f3a 59
+	0x0,        // 0f3a 5a
+	0x0,        // 0f3a 5b
+	0x0,        // 0f3a 5c
+	0x0,        // 0f3a 5d
+	0x0,        // 0f3a 5e
+	0x0,        // 0f3a 5f
+	0x0,        // 0f3a 60 w(0|1)
+	0x0,        // 0f3a 61 w(0|1)
+	0x0,        // 0f3a 62 pcmpistrm
+	0x0,        // 0f3a 63 pcmpistri
+	0x0,        // 0f3a 64
+	0x0,        // 0f3a 65
+	0x0,        // 0f3a 66
+	0x0,        // 0f3a 67
+	0x0,        // 0f3a 68
+	0x0,        // 0f3a 69
+	0x0,        // 0f3a 6a
+	0x0,        // 0f3a 6b
+	0x0,        // 0f3a 6c
+	0x0,        // 0f3a 6d
+	0x0,        // 0f3a 6e
+	0x0,        // 0f3a 6f
+	0x0,        // 0f3a 70
+	0x0,        // 0f3a 71
+	0x0,        // 0f3a 72
+	0x0,        // 0f3a 73
+	0x0,        // 0f3a 74
+	0x0,        // 0f3a 75
+	0x0,        // 0f3a 76
+	0x0,        // 0f3a 77
+	0x0,        // 0f3a 78
+	0x0,        // 0f3a 79
+	0x0,        // 0f3a 7a
+	0x0,        // 0f3a 7b
+	0x0,        // 0f3a 7c
+	0x0,        // 0f3a 7d
+	0x0,        // 0f3a 7e
+	0x0,        // 0f3a 7f
+	0x0,        // 0f3a 80
+	0x0,        // 0f3a 81
+	0x0,        // 0f3a 82
+	0x0,        // 0f3a 83
+	0x0,        // 0f3a 84
+	0x0,        // 0f3a 85
+	0x0,        // 0f3a 86
+	0x0,        // 0f3a 87
+	0x0,        // 0f3a 88
+	0x0,        // 0f3a 89
+	0x0,        // 0f3a 8a
+	0x0,        // 0f3a 8b
+	0x0,        // 0f3a 8c
+	0x0,        // 0f3a 8d
+	0x0,        // 0f3a 8e
+	0x0,        // 0f3a 8f
+	0x0,        // 0f3a 90
+	0x0,        // 0f3a 91
+	0x0,        // 0f3a 92
+	0x0,        // 0f3a 93
+	0x0,        // 0f3a 94
+	0x0,        // 0f3a 95
+	0x0,        // 0f3a 96
+	0x0,        // 0f3a 97
+	0x0,        // 0f3a 98
+	0x0,        // 0f3a 99
+	0x0,        // 0f3a 9a
+	0x0,        // 0f3a 9b
+	0x0,        // 0f3a 9c
+	0x0,        // 0f3a 9d
+	0x0,        // 0f3a 9e
+	0x0,        // 0f3a 9f
+	0x0,        // 0f3a a0
+	0x0,        // 0f3a a1
+	0x0,        // 0f3a a2
+	0x0,        // 0f3a a3
+	0x0,        // 0f3a a4
+	0x0,        // 0f3a a5
+	0x0,        // 0f3a a6
+	0x0,        // 0f3a a7
+	0x0,        // 0f3a a8
+	0x0,        // 0f3a a9
+	0x0,        // 0f3a aa
+	0x0,        // 0f3a ab
+	0x0,        // 0f3a ac
+	0x0,        // 0f3a ad
+	0x0,        // 0f3a ae
+	0x0,        // 0f3a af
+	0x0,        // 0f3a b0
+	0x0,        // 0f3a b1
+	0x0,        // 0f3a b2
+	0x0,        // 0f3a b3
+	0x0,        // 0f3a b4
+	0x0,        // 0f3a b5
+	0x0,        // 0f3a b6
+	0x0,        // 0f3a b7
+	0x0,        // 0f3a b8
+	0x0,        // 0f3a b9
+	0x0,        // 0f3a ba
+	0x0,        // 0f3a bb
+	0x0,        // 0f3a bc
+	0x0,        // 0f3a bd
+	0x0,        // 0f3a be
+	0x0,        // 0f3a bf
+	0x0,        // 0f3a c0
+	0x0,        // 0f3a c1
+	0x0,        // 0f3a c2
+	0x0,        // 0f3a c3
+	0x0,        // 0f3a c4
+	0x0,        // 0f3a c5
+	0x0,        // 0f3a c6
+	0x0,        // 0f3a c7
+	0x0,        // 0f3a c8
+	0x0,        // 0f3a c9
+	0x0,        // 0f3a ca
+	0x0,        // 0f3a cb
+	0x0,        // 0f3a cc sha1rnds4
+	0x0,        // 0f3a cd
+	0x0,        // 0f3a ce gf2p8affineqb
+	0x0,        // 0f3a cf gf2p8affineinvqb
+	0x0,        // 0f3a d0
+	0x0,        // 0f3a d1
+	0x0,        // 0f3a d2
+	0x0,        // 0f3a d3
+	0x0,        // 0f3a d4
+	0x0,        // 0f3a d5
+	0x0,        // 0f3a d6
+	0x0,        // 0f3a d7
+	0x0,        // 0f3a d8
+	0x0,        // 0f3a d9
+	0x0,        // 0f3a da
+	0x0,        // 0f3a db
+	0x0,        // 0f3a dc
+	0x0,        // 0f3a dd
+	0x0,        // 0f3a de
+	0x0,        // 0f3a df aeskeygenassist
+	0x0,        // 0f3a e0
+	0x0,        // 0f3a e1
+	0x0,        // 0f3a e2
+	0x0,        // 0f3a e3
+	0x0,        // 0f3a e4
+	0x0,        // 0f3a e5
+	0x0,        // 0f3a e6
+	0x0,        // 0f3a e7
+	0x0,        // 0f3a e8
+	0x0,        // 0f3a e9
+	0x0,        // 0f3a ea
+	0x0,        // 0f3a eb
+	0x0,        // 0f3a ec
+	0x0,        // 0f3a ed
+	0x0,        // 0f3a ee
+	0x0,        // 0f3a ef
+	0x0,        // 0f3a f0 hreset
+	0x0,        // 0f3a f1
+	0x0,        // 0f3a f2
+	0x0,        // 0f3a f3
+	0x0,        // 0f3a f4
+	0x0,        // 0f3a f5
+	0x0,        // 0f3a f6
+	0x0,        // 0f3a f7
+	0x0,        // 0f3a f8
+	0x0,        // 0f3a f9
+	0x0,        // 0f3a fa
+	0x0,        // 0f3a fb
+	0x0,        // 0f3a fc
+	0x0,        // 0f3a fd
+	0x0,        // 0f3a fe
+	0x0,        // 0f3a ff
 }
 
 // vectorEntries are the other maps by mandatory prefix: places in forms.
@@ -5371,100 +5418,100 @@ var vectorEntries = [20 * 4 * 256]uint16{
 // groups are entries by bits 3-7 of ModRM.
 var groups = [2048]attr{
 	// 0x0: 1b 8c mov
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x0, 0x0,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x0, 0x0,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x0, 0x0,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x0, 0x0,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x0, 0x0,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x0, 0x0,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x0, 0x0,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x0, 0x0,
 	// 0x20: 1b 8e mov
-	0x1e10004000, 0x0, 0x1e10004000, 0x1e10004000, 0x1e10004000, 0x1e10004000, 0x0, 0x0,
-	0x1e10004000, 0x0, 0x1e10004000, 0x1e10004000, 0x1e10004000, 0x1e10004000, 0x0, 0x0,
-	0x1e10004000, 0x0, 0x1e10004000, 0x1e10004000, 0x1e10004000, 0x1e10004000, 0x0, 0x0,
-	0x1e10004000, 0x0, 0x1e10004000, 0x1e10004000, 0x1e10004000, 0x1e10004000, 0x0, 0x0,
+	0x78024000, 0x0, 0x78024000, 0x78024000, 0x78024000, 0x78024000, 0x0, 0x0,
+	0x78024000, 0x0, 0x78024000, 0x78024000, 0x78024000, 0x78024000, 0x0, 0x0,
+	0x78024000, 0x0, 0x78024000, 0x78024000, 0x78024000, 0x78024000, 0x0, 0x0,
+	0x78024000, 0x0, 0x78024000, 0x78024000, 0x78024000, 0x78024000, 0x0, 0x0,
 	// 0x40: 1b 8f pop
-	0x2510004000, 0x40004000, 0x40004000, 0x40004000, 0x0, 0x40004000, 0x40004000, 0x40004000,
-	0x2510004000, 0x40004000, 0x40004000, 0x40004000, 0x0, 0x40004000, 0x40004000, 0x40004000,
-	0x2510004000, 0x40004000, 0x40004000, 0x40004000, 0x0, 0x40004000, 0x40004000, 0x40004000,
-	0x2510004000, 0x40004000, 0x40004000, 0x40004000, 0x0, 0x40004000, 0x40004000, 0x40004000,
+	0x94024000, 0x84000, 0x84000, 0x84000, 0x0, 0x84000, 0x84000, 0x84000,
+	0x94024000, 0x84000, 0x84000, 0x84000, 0x0, 0x84000, 0x84000, 0x84000,
+	0x94024000, 0x84000, 0x84000, 0x84000, 0x0, 0x84000, 0x84000, 0x84000,
+	0x94024000, 0x84000, 0x84000, 0x84000, 0x0, 0x84000, 0x84000, 0x84000,
 	// 0x60: 1b c6 xabort mov
-	0x10004111, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
-	0x10004111, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
-	0x10004111, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
-	0x10004111, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x1,
+	0x24111, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
+	0x24111, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
+	0x24111, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
+	0x24111, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x1,
 	// 0x80: 1b c7 xbegin mov
-	0x10004424, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
-	0x10004424, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
-	0x10004424, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
-	0x10004424, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x4,
+	0x24424, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
+	0x24424, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
+	0x24424, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
+	0x24424, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x4,
 	// 0xa0: 1b d9 fldenvs fnstenvs flds fsts fstps fldenv fldcw fnstenv fnstcw fld fxch fnop fstp fchs fabs ftst fxam fld1 fldl2t fldl2e fldpi fldlg2 fldln2 fldz f2xm1 fyl2x fptan fpatan fxtract fprem1 fdecstp fincstp fprem fyl2xp1 fsqrt fsincos frndint fscale fsin fcos
-	0x10004000, 0x0, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004000, 0x0, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004000, 0x0, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004000, 0x10004000, 0x7, 0x10004000, 0x7, 0x7, 0x10004000, 0x10004000,
+	0x24000, 0x0, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24000, 0x0, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24000, 0x0, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24000, 0x24000, 0x7, 0x24000, 0x7, 0x7, 0x24000, 0x24000,
 	// 0xc0: 1b da fiaddl fimull ficoml ficompl fisubl fisubrl fidivl fidivrl fcmovb fcmove fcmovbe fcmovu fucompp
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x0, 0xe, 0x0, 0x0,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x0, 0xe, 0x0, 0x0,
 	// 0xe0: 1b db fildl fisttpl fistl fistpl fldt fstpt fcmovnb fcmovne fcmovnbe fcmovnu fneni fndisi fnclex fninit fnsetpm fucomi fcomi
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x0, 0x10004000, 0x0, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x0, 0x10004000, 0x0, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x0, 0x10004000, 0x0, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x12, 0x10004000, 0x10004000, 0x0,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x0, 0x24000, 0x0, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x0, 0x24000, 0x0, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x0, 0x24000, 0x0, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x12, 0x24000, 0x24000, 0x0,
 	// 0x100: 1b dd frstors fnsaves fldl fisttpll fstl fstpl frstor fnsave fnstsw ffree fxch fst fstp fucom fucomp
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x0, 0x10004000, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x0, 0x10004000, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x0, 0x10004000, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x0, 0x0,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x0, 0x24000, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x0, 0x24000, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x0, 0x24000, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x0, 0x0,
 	// 0x120: 1b de fiadds fimuls ficoms ficomps fisubs fisubrs fidivs fidivrs fcompp fcomp faddp fmulp fsubp fsubrp fdivp fdivrp
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x16, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x16, 0x24000, 0x24000, 0x24000, 0x24000,
 	// 0x140: 1b df filds fisttps fists fistps fbld fildll fbstp fistpll fnstsw ffreep fxch fstp fstp fucomip fcomip
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x1a, 0x10004000, 0x10004000, 0x0,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x1a, 0x24000, 0x24000, 0x0,
 	// 0x160: 1b f6 test not neg mul imul div idiv
-	0x10004111, 0x10004111, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004111, 0x10004111, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004111, 0x10004111, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004111, 0x10004111, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
+	0x24111, 0x24111, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24111, 0x24111, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24111, 0x24111, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24111, 0x24111, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
 	// 0x180: 1b f7 test not neg mul imul div idiv
-	0x10004424, 0x10004424, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004424, 0x10004424, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004424, 0x10004424, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004424, 0x10004424, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
+	0x24424, 0x24424, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24424, 0x24424, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24424, 0x24424, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24424, 0x24424, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
 	// 0x1a0: 1b fe inc dec
-	0x10004000, 0x10004000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
-	0x10004000, 0x10004000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
-	0x10004000, 0x10004000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
-	0x10004000, 0x10004000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
+	0x24000, 0x24000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
+	0x24000, 0x24000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
+	0x24000, 0x24000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
+	0x24000, 0x24000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	// 0x1c0: 1b ff inc dec call lcallw lcall jmp ljmpw ljmp push
-	0x10004000, 0x10004000, 0xd10464000, 0xe10464000, 0xb10054000, 0xc10054000, 0x2210004000, 0x0,
-	0x10004000, 0x10004000, 0xd10464000, 0xe10464000, 0xb10054000, 0xc10054000, 0x2210004000, 0x0,
-	0x10004000, 0x10004000, 0xd10464000, 0xe10464000, 0xb10054000, 0xc10054000, 0x2210004000, 0x0,
-	0x10004000, 0x10004000, 0xd10464000, 0x0, 0xb10054000, 0x0, 0x2210004000, 0x0,
+	0x24000, 0x24000, 0x34024000, 0x38024000, 0x2c024000, 0x30024000, 0x88024000, 0x0,
+	0x24000, 0x24000, 0x34024000, 0x38024000, 0x2c024000, 0x30024000, 0x88024000, 0x0,
+	0x24000, 0x24000, 0x34024000, 0x38024000, 0x2c024000, 0x30024000, 0x88024000, 0x0,
+	0x24000, 0x24000, 0x34024000, 0x0, 0x2c024000, 0x0, 0x88024000, 0x0,
 	// 0x1e0: 0f 00 sldt str lkgs lldt ltr verr verw
-	0x2910004000, 0x2910004000, 0x14004000, 0x14004000, 0x2a10004000, 0x2a10004000, 0x0, 0x0,
-	0x2910004000, 0x2910004000, 0x14004000, 0x14004000, 0x2a10004000, 0x2a10004000, 0x0, 0x0,
-	0x2910004000, 0x2910004000, 0x14004000, 0x14004000, 0x2a10004000, 0x2a10004000, 0x0, 0x0,
-	0x2910004000, 0x2910004000, 0x14004000, 0x14004000, 0x2a10004000, 0x2a10004000, 0x0, 0x0,
+	0xa4024000, 0xa4024000, 0x2024000, 0x2024000, 0xa8024000, 0xa8024000, 0x0, 0x0,
+	0xa4024000, 0xa4024000, 0x2024000, 0x2024000, 0xa8024000, 0xa8024000, 0x0, 0x0,
+	0xa4024000, 0xa4024000, 0x2024000, 0x2024000, 0xa8024000, 0xa8024000, 0x0, 0x0,
+	0xa4024000, 0xa4024000, 0x2024000, 0x2024000, 0xa8024000, 0xa8024000, 0x0, 0x0,
 	// 0x200: 0f 01 sgdt sidt lgdt lidt smsw lmsw rstorssp invlpg enclv vmcall vmlaunch vmresume vmxoff pconfig pbndkb wrmsrns wrmsrlist rdmsrlist erets eretu monitor mwait clac stac tdcall seamret seamops seamcall encls xgetbv xsetbv vmfunc xend xtest enclu vmgexit vmrun vmmcall vmload vmsave stgi clgi skinit invlpga smsw serialize setssbsy xsusldtrk xresldtrk saveprevssp uiret testui clui stui rdpkru wrpkru lmsw mcommit rmpquery rmpadjust psmash rmpread rmpupdate pvalidate swapgs rdtscp clzero rdpru invlpgb tlbsync monitorx mwaitx
-	0x2910004000, 0x2910004000, 0x14004000, 0x14004000, 0x2910004000, 0x0, 0x14004000, 0x14004000,
-	0x2910004000, 0x2910004000, 0x14004000, 0x14004000, 0x2910004000, 0x0, 0x14004000, 0x14004000,
-	0x2910004000, 0x2910004000, 0x14004000, 0x14004000, 0x2910004000, 0x0, 0x14004000, 0x14004000,
-	0x1e, 0x1e, 0x1e, 0x1e, 0x2910004000, 0x1e, 0x14004000, 0x1e,
+	0xa4024000, 0xa4024000, 0x2024000, 0x2024000, 0xa4024000, 0x0, 0x2024000, 0x2024000,
+	0xa4024000, 0xa4024000, 0x2024000, 0x2024000, 0xa4024000, 0x0, 0x2024000, 0x2024000,
+	0xa4024000, 0xa4024000, 0x2024000, 0x2024000, 0xa4024000, 0x0, 0x2024000, 0x2024000,
+	0x1e, 0x1e, 0x1e, 0x1e, 0xa4024000, 0x1e, 0x2024000, 0x1e,
 	// 0x220: 0f 13 movlps movlpd
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	// 0x240: 0f 1a bndmov bndcl bndcu bndldx nop
 	0x36, 0x36, 0x36, 0x36, 0x0, 0x0, 0x0, 0x0,
 	0x36, 0x36, 0x36, 0x36, 0x0, 0x0, 0x0, 0x0,
 	0x36, 0x36, 0x36, 0x36, 0x0, 0x0, 0x0, 0x0,
-	0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000,
+	0x64024000, 0x64024000, 0x64024000, 0x64024000, 0x64024000, 0x64024000, 0x64024000, 0x64024000,
 	// 0x260: 0f 20 mov
 	0x39, 0x0, 0x39, 0x39, 0x39, 0x0, 0x0, 0x0,
 	0x39, 0x0, 0x39, 0x39, 0x39, 0x0, 0x0, 0x0,
@@ -5479,52 +5526,52 @@ var groups = [2048]attr{
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
 	// 0x2c0: 0f 71 psrlw psraw psllw
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
-	0x0, 0x0, 0x10004111, 0x0, 0x10004111, 0x0, 0x10004111, 0x0,
+	0x0, 0x0, 0x24111, 0x0, 0x24111, 0x0, 0x24111, 0x0,
 	// 0x2e0: 0f 73 psrlq psllq psrldq pslldq
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
-	0x0, 0x0, 0x10004111, 0x0, 0x0, 0x0, 0x10004111, 0x0,
+	0x0, 0x0, 0x24111, 0x0, 0x0, 0x0, 0x24111, 0x0,
 	// 0x300: 0f a7 xstore-rng xcrypt-ecb xcrypt-cbc xcrypt-ctr xcrypt-cfb xcrypt-ofb
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x3e, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	// 0x320: 0f ae fxsave fxrstor ldmxcsr stmxcsr xsave xrstor xsaveopt clflush fxsave64 fxrstor64 xsave64 xrstor64 xsaveopt64 ldmxcsr stmxcsr clwb clflushopt ptwrite clrssbsy rdfsbase rdgsbase wrfsbase wrgsbase w0 w1 tpause umonitor umwait clflush lfence mfence sfence
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x0, 0x0, 0x0, 0x0, 0x0, 0x10004000, 0x10004000, 0x10004000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x0, 0x0, 0x0, 0x0, 0x0, 0x24000, 0x24000, 0x24000,
 	// 0x340: 0f b2 lss
-	0x1f10004000, 0x1f10004000, 0x1f10004000, 0x1f10004000, 0x1f10004000, 0x1f10004000, 0x1f10004000, 0x1f10004000,
-	0x1f10004000, 0x1f10004000, 0x1f10004000, 0x1f10004000, 0x1f10004000, 0x1f10004000, 0x1f10004000, 0x1f10004000,
-	0x1f10004000, 0x1f10004000, 0x1f10004000, 0x1f10004000, 0x1f10004000, 0x1f10004000, 0x1f10004000, 0x1f10004000,
+	0x7c024000, 0x7c024000, 0x7c024000, 0x7c024000, 0x7c024000, 0x7c024000, 0x7c024000, 0x7c024000,
+	0x7c024000, 0x7c024000, 0x7c024000, 0x7c024000, 0x7c024000, 0x7c024000, 0x7c024000, 0x7c024000,
+	0x7c024000, 0x7c024000, 0x7c024000, 0x7c024000, 0x7c024000, 0x7c024000, 0x7c024000, 0x7c024000,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	// 0x360: 0f ba bt bts btr btc
-	0x0, 0x0, 0x0, 0x0, 0x10004111, 0x10004111, 0x10004111, 0x10004111,
-	0x0, 0x0, 0x0, 0x0, 0x10004111, 0x10004111, 0x10004111, 0x10004111,
-	0x0, 0x0, 0x0, 0x0, 0x10004111, 0x10004111, 0x10004111, 0x10004111,
-	0x0, 0x0, 0x0, 0x0, 0x10004111, 0x10004111, 0x10004111, 0x10004111,
+	0x0, 0x0, 0x0, 0x0, 0x24111, 0x24111, 0x24111, 0x24111,
+	0x0, 0x0, 0x0, 0x0, 0x24111, 0x24111, 0x24111, 0x24111,
+	0x0, 0x0, 0x0, 0x0, 0x24111, 0x24111, 0x24111, 0x24111,
+	0x0, 0x0, 0x0, 0x0, 0x24111, 0x24111, 0x24111, 0x24111,
 	// 0x380: 0f c5 pextrw
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
-	0x10004111, 0x10004111, 0x10004111, 0x10004111, 0x10004111, 0x10004111, 0x10004111, 0x10004111,
+	0x24111, 0x24111, 0x24111, 0x24111, 0x24111, 0x24111, 0x24111, 0x24111,
 	// 0x3a0: 0f c7 w0 w1 vmptrld vmclear vmxon vmptrst senduipi rdpid rdrand rdseed
-	0x0, 0x10004000, 0x0, 0x14004000, 0x10004000, 0x14004000, 0x14004000, 0x14004000,
-	0x0, 0x10004000, 0x0, 0x14004000, 0x10004000, 0x14004000, 0x14004000, 0x14004000,
-	0x0, 0x10004000, 0x0, 0x14004000, 0x10004000, 0x14004000, 0x14004000, 0x14004000,
-	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x10004000, 0x10004000,
+	0x0, 0x24000, 0x0, 0x2024000, 0x24000, 0x2024000, 0x2024000, 0x2024000,
+	0x0, 0x24000, 0x0, 0x2024000, 0x24000, 0x2024000, 0x2024000, 0x2024000,
+	0x0, 0x24000, 0x0, 0x2024000, 0x24000, 0x2024000, 0x2024000, 0x2024000,
+	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x24000, 0x24000,
 	// 0x3c0: 0f 01 sgdt sidt lgdt lidt smsw lmsw rstorssp invlpg enclv vmcall vmlaunch vmresume vmxoff pconfig pbndkb wrmsrns wrmsrlist rdmsrlist erets eretu monitor mwait clac stac tdcall seamret seamops seamcall encls xgetbv xsetbv vmfunc xend xtest enclu vmgexit vmrun vmmcall vmload vmsave stgi clgi skinit invlpga smsw serialize setssbsy xsusldtrk xresldtrk saveprevssp uiret testui clui stui rdpkru wrpkru lmsw mcommit rmpquery rmpadjust psmash rmpread rmpupdate pvalidate swapgs rdtscp clzero rdpru invlpgb tlbsync monitorx mwaitx
-	0x2910004000, 0x2910004000, 0x14004000, 0x14004000, 0x2910004000, 0x0, 0x14004000, 0x14004000,
-	0x2910004000, 0x2910004000, 0x14004000, 0x14004000, 0x2910004000, 0x0, 0x14004000, 0x14004000,
-	0x2910004000, 0x2910004000, 0x14004000, 0x14004000, 0x2910004000, 0x0, 0x14004000, 0x14004000,
-	0x0, 0x40, 0x0, 0x40, 0x2910004000, 0x0, 0x14004000, 0x40,
+	0xa4024000, 0xa4024000, 0x2024000, 0x2024000, 0xa4024000, 0x0, 0x2024000, 0x2024000,
+	0xa4024000, 0xa4024000, 0x2024000, 0x2024000, 0xa4024000, 0x0, 0x2024000, 0x2024000,
+	0xa4024000, 0xa4024000, 0x2024000, 0x2024000, 0xa4024000, 0x0, 0x2024000, 0x2024000,
+	0x0, 0x40, 0x0, 0x40, 0xa4024000, 0x0, 0x2024000, 0x40,
 	// 0x3e0: 0f 1a bndmov bndcl bndcu bndldx nop
 	0x4f, 0x4f, 0x4f, 0x4f, 0x0, 0x0, 0x0, 0x0,
 	0x4f, 0x4f, 0x4f, 0x4f, 0x0, 0x0, 0x0, 0x0,
@@ -5539,27 +5586,27 @@ var groups = [2048]attr{
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
-	0x0, 0x0, 0x10004111, 0x10004111, 0x0, 0x0, 0x10004111, 0x10004111,
+	0x0, 0x0, 0x24111, 0x24111, 0x0, 0x0, 0x24111, 0x24111,
 	// 0x440: 0f 78 extrq insertq vmread
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
-	0x10004222, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
+	0x24222, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	// 0x460: 0f ae fxsave fxrstor ldmxcsr stmxcsr xsave xrstor xsaveopt clflush fxsave64 fxrstor64 xsave64 xrstor64 xsaveopt64 ldmxcsr stmxcsr clwb clflushopt ptwrite clrssbsy rdfsbase rdgsbase wrfsbase wrgsbase w0 w1 tpause umonitor umwait clflush lfence mfence sfence
-	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x10004000, 0x10004000,
-	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x10004000, 0x10004000,
-	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x10004000, 0x10004000,
-	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x10004000, 0x10004000,
+	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x24000, 0x24000,
+	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x24000, 0x24000,
+	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x24000, 0x24000,
+	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x24000, 0x24000,
 	// 0x480: 0f c7 w0 w1 vmptrld vmclear vmxon vmptrst senduipi rdpid rdrand rdseed
-	0x0, 0x10004000, 0x0, 0x0, 0x0, 0x0, 0x14004000, 0x0,
-	0x0, 0x10004000, 0x0, 0x0, 0x0, 0x0, 0x14004000, 0x0,
-	0x0, 0x10004000, 0x0, 0x0, 0x0, 0x0, 0x14004000, 0x0,
-	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x10004000, 0x10004000,
+	0x0, 0x24000, 0x0, 0x0, 0x0, 0x0, 0x2024000, 0x0,
+	0x0, 0x24000, 0x0, 0x0, 0x0, 0x0, 0x2024000, 0x0,
+	0x0, 0x24000, 0x0, 0x0, 0x0, 0x0, 0x2024000, 0x0,
+	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x24000, 0x24000,
 	// 0x4a0: 0f 01 sgdt sidt lgdt lidt smsw lmsw rstorssp invlpg enclv vmcall vmlaunch vmresume vmxoff pconfig pbndkb wrmsrns wrmsrlist rdmsrlist erets eretu monitor mwait clac stac tdcall seamret seamops seamcall encls xgetbv xsetbv vmfunc xend xtest enclu vmgexit vmrun vmmcall vmload vmsave stgi clgi skinit invlpga smsw serialize setssbsy xsusldtrk xresldtrk saveprevssp uiret testui clui stui rdpkru wrpkru lmsw mcommit rmpquery rmpadjust psmash rmpread rmpupdate pvalidate swapgs rdtscp clzero rdpru invlpgb tlbsync monitorx mwaitx
-	0x2910004000, 0x2910004000, 0x14004000, 0x14004000, 0x2910004000, 0x10004000, 0x14004000, 0x14004000,
-	0x2910004000, 0x2910004000, 0x14004000, 0x14004000, 0x2910004000, 0x10004000, 0x14004000, 0x14004000,
-	0x2910004000, 0x2910004000, 0x14004000, 0x14004000, 0x2910004000, 0x10004000, 0x14004000, 0x14004000,
-	0x55, 0x55, 0x0, 0x55, 0x2910004000, 0x55, 0x14004000, 0x55,
+	0xa4024000, 0xa4024000, 0x2024000, 0x2024000, 0xa4024000, 0x24000, 0x2024000, 0x2024000,
+	0xa4024000, 0xa4024000, 0x2024000, 0x2024000, 0xa4024000, 0x24000, 0x2024000, 0x2024000,
+	0xa4024000, 0xa4024000, 0x2024000, 0x2024000, 0xa4024000, 0x24000, 0x2024000, 0x2024000,
+	0x55, 0x55, 0x0, 0x55, 0xa4024000, 0x55, 0x2024000, 0x55,
 	// 0x4c0: 0f 1a bndmov bndcl bndcu bndldx nop
 	0x66, 0x66, 0x66, 0x66, 0x0, 0x0, 0x0, 0x0,
 	0x66, 0x66, 0x66, 0x66, 0x0, 0x0, 0x0, 0x0,
@@ -5571,10 +5618,10 @@ var groups = [2048]attr{
 	0x69, 0x69, 0x69, 0x69, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	// 0x500: 0f 1e w0 w1 endbr64 endbr32 nop
-	0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000,
-	0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000,
-	0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000,
-	0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000, 0x1910004000, 0x6b,
+	0x64024000, 0x64024000, 0x64024000, 0x64024000, 0x64024000, 0x64024000, 0x64024000, 0x64024000,
+	0x64024000, 0x64024000, 0x64024000, 0x64024000, 0x64024000, 0x64024000, 0x64024000, 0x64024000,
+	0x64024000, 0x64024000, 0x64024000, 0x64024000, 0x64024000, 0x64024000, 0x64024000, 0x64024000,
+	0x64024000, 0x64024000, 0x64024000, 0x64024000, 0x64024000, 0x64024000, 0x64024000, 0x6b,
 	// 0x520: 0f a6 montmul xsha1 xsha256
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
@@ -5586,60 +5633,60 @@ var groups = [2048]attr{
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x70, 0x70, 0x70, 0x70, 0x70, 0x70, 0x0, 0x0,
 	// 0x560: 0f ae fxsave fxrstor ldmxcsr stmxcsr xsave xrstor xsaveopt clflush fxsave64 fxrstor64 xsave64 xrstor64 xsaveopt64 ldmxcsr stmxcsr clwb clflushopt ptwrite clrssbsy rdfsbase rdgsbase wrfsbase wrgsbase w0 w1 tpause umonitor umwait clflush lfence mfence sfence
-	0x0, 0x0, 0x0, 0x0, 0x10004000, 0x0, 0x14004000, 0x0,
-	0x0, 0x0, 0x0, 0x0, 0x10004000, 0x0, 0x14004000, 0x0,
-	0x0, 0x0, 0x0, 0x0, 0x10004000, 0x0, 0x14004000, 0x0,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x0,
+	0x0, 0x0, 0x0, 0x0, 0x24000, 0x0, 0x2024000, 0x0,
+	0x0, 0x0, 0x0, 0x0, 0x24000, 0x0, 0x2024000, 0x0,
+	0x0, 0x0, 0x0, 0x0, 0x24000, 0x0, 0x2024000, 0x0,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x0,
 	// 0x580: 0f 00 sldt str lkgs lldt ltr verr verw
-	0x2910004000, 0x2910004000, 0x14004000, 0x14004000, 0x2a10004000, 0x2a10004000, 0x14004000, 0x0,
-	0x2910004000, 0x2910004000, 0x14004000, 0x14004000, 0x2a10004000, 0x2a10004000, 0x14004000, 0x0,
-	0x2910004000, 0x2910004000, 0x14004000, 0x14004000, 0x2a10004000, 0x2a10004000, 0x14004000, 0x0,
-	0x2910004000, 0x2910004000, 0x14004000, 0x14004000, 0x2a10004000, 0x2a10004000, 0x14004000, 0x0,
+	0xa4024000, 0xa4024000, 0x2024000, 0x2024000, 0xa8024000, 0xa8024000, 0x2024000, 0x0,
+	0xa4024000, 0xa4024000, 0x2024000, 0x2024000, 0xa8024000, 0xa8024000, 0x2024000, 0x0,
+	0xa4024000, 0xa4024000, 0x2024000, 0x2024000, 0xa8024000, 0xa8024000, 0x2024000, 0x0,
+	0xa4024000, 0xa4024000, 0x2024000, 0x2024000, 0xa8024000, 0xa8024000, 0x2024000, 0x0,
 	// 0x5a0: 0f 01 sgdt sidt lgdt lidt smsw lmsw rstorssp invlpg enclv vmcall vmlaunch vmresume vmxoff pconfig pbndkb wrmsrns wrmsrlist rdmsrlist erets eretu monitor mwait clac stac tdcall seamret seamops seamcall encls xgetbv xsetbv vmfunc xend xtest enclu vmgexit vmrun vmmcall vmload vmsave stgi clgi skinit invlpga smsw serialize setssbsy xsusldtrk xresldtrk saveprevssp uiret testui clui stui rdpkru wrpkru lmsw mcommit rmpquery rmpadjust psmash rmpread rmpupdate pvalidate swapgs rdtscp clzero rdpru invlpgb tlbsync monitorx mwaitx
-	0x2910004000, 0x2910004000, 0x14004000, 0x14004000, 0x2910004000, 0x0, 0x14004000, 0x14004000,
-	0x2910004000, 0x2910004000, 0x14004000, 0x14004000, 0x2910004000, 0x0, 0x14004000, 0x14004000,
-	0x2910004000, 0x2910004000, 0x14004000, 0x14004000, 0x2910004000, 0x0, 0x14004000, 0x14004000,
-	0x73, 0x73, 0x0, 0x73, 0x2910004000, 0x73, 0x14004000, 0x73,
+	0xa4024000, 0xa4024000, 0x2024000, 0x2024000, 0xa4024000, 0x0, 0x2024000, 0x2024000,
+	0xa4024000, 0xa4024000, 0x2024000, 0x2024000, 0xa4024000, 0x0, 0x2024000, 0x2024000,
+	0xa4024000, 0xa4024000, 0x2024000, 0x2024000, 0xa4024000, 0x0, 0x2024000, 0x2024000,
+	0x73, 0x73, 0x0, 0x73, 0xa4024000, 0x73, 0x2024000, 0x73,
 	// 0x5c0: 0f 78 extrq insertq vmread
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
-	0x10004222, 0x10004222, 0x10004222, 0x10004222, 0x10004222, 0x10004222, 0x10004222, 0x10004222,
+	0x24222, 0x24222, 0x24222, 0x24222, 0x24222, 0x24222, 0x24222, 0x24222,
 	// 0x5e0: 0f ae fxsave fxrstor ldmxcsr stmxcsr xsave xrstor xsaveopt clflush fxsave64 fxrstor64 xsave64 xrstor64 xsaveopt64 ldmxcsr stmxcsr clwb clflushopt ptwrite clrssbsy rdfsbase rdgsbase wrfsbase wrgsbase w0 w1 tpause umonitor umwait clflush lfence mfence sfence
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
-	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x10004000, 0x0,
+	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x24000, 0x0,
 	// 0x600: 0f c7 w0 w1 vmptrld vmclear vmxon vmptrst senduipi rdpid rdrand rdseed
-	0x0, 0x10004000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
-	0x0, 0x10004000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
-	0x0, 0x10004000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
+	0x0, 0x24000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
+	0x0, 0x24000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
+	0x0, 0x24000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	// 0x620: 0f38 80 invept
-	0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000,
-	0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000,
-	0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000,
+	0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000,
+	0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000,
+	0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	// 0x640: 0f38 d8 aesencwide128kl aesdecwide128kl aesencwide256kl aesdecwide256kl
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x0, 0x0, 0x0, 0x0,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x0, 0x0, 0x0, 0x0,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x0, 0x0, 0x0, 0x0,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x0, 0x0, 0x0, 0x0,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x0, 0x0, 0x0, 0x0,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	// 0x660: 0f38 dc loadiwkey aesenc128kl aesenc
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000,
 	// 0x680: 0f38 f8 urdmsr uwrmsr movdir64b enqcmds enqcmd
-	0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000,
-	0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000,
-	0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000, 0x14004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
+	0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000,
+	0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000,
+	0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000, 0x2024000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
 	// 0x6a0: 0f38 f8 urdmsr uwrmsr movdir64b enqcmds enqcmd
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
-	0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000, 0x10004000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
+	0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000, 0x24000,
 	// 0x6c0: 0f3a f0 hreset
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
 	0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0,
@@ -6575,6 +6622,6 @@ var forms = [606]form{
 
 // formAttrs are the attributes of forms.
 var formAttrs = [32]attr{
-	0x10004111, 0x10004424, 0x510325424, 0x10004000, 0x2910004000, 0x14004000, 0x1010074000, 0x1910004000,
-	0x1400c000, 0xa14044000, 0x1014074000, 0xa10044000, 0x1918004000, 0x1612004000, 0x14004111, 0x10000000,
-	0x10004444, 0x10004422, 0x1000c000}
+	0x24111, 0x24424, 0x14025424, 0x24000, 0xa4024000, 0x2024000, 0x40024000, 0x64024000,
+	0x202c000, 0x2a024000, 0x42024000, 0x28024000, 0x64034000, 0x58024000, 0x2024111, 0x20000,
+	0x24444, 0x24422, 0x2c000}
