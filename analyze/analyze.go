@@ -139,7 +139,7 @@ func New(img *image.Image, opt Options) (*Analysis, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.marks = newMarkIndex(mergeMarks(marks, a.boot.marks))
+	a.marks = newMarkIndex(marks, a.boot.marks)
 	return a, nil
 }
 
@@ -266,7 +266,7 @@ func (a *Analysis) JudgeText(f image.Function, code []byte) *Result {
 		return r
 	}
 	changed := *whole
-	changed.data = newMarkIndex(unchanged(whole.data.touching(nil, f.Addr, f.End()), f.Addr, file, code))
+	changed.data = newMarkIndex(unchanged(whole.data.touching(nil, f.Addr, f.End()), f.Addr, file, code), nil)
 	changed.unresolved = map[uint64][]optcheck.Unresolved{f.Addr: {{Addr: f.Addr, What: "the text is not the file's"}}}
 	a.judge(r, &changed)
 	return r

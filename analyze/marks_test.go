@@ -20,7 +20,7 @@ func randomMarks(r *rand.Rand, n int) place.Marks {
 func TestTouchingAgreesWithAScanOfTheWholeList(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	marks := randomMarks(r, 400)
-	index := newMarkIndex(marks)
+	index := newMarkIndex(marks[:100], marks[100:])
 	count := func(ms place.Marks) map[place.Mark]int {
 		c := map[place.Mark]int{}
 		for _, m := range ms {

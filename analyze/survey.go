@@ -86,7 +86,7 @@ func (a *Analysis) makeSurvey(ctx context.Context) (*survey, error) {
 	s := &survey{
 		landings:   program.Merge(tables, all.Landings),
 		unresolved: a.jumpsByFunction(&all),
-		data:       newMarkIndex(all.Data),
+		data:       newMarkIndex(all.Data, nil),
 		unread:     unread != nil,
 	}
 	return s, nil

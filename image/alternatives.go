@@ -305,7 +305,6 @@ func (m *marker) thunks() error {
 			return err
 		}
 		t := tableData{m.im.order, s.addr, data}
-		m.marks = slices.Grow(m.marks, len(data)/4)
 		t.each(4, func(off int) { m.site(t.rel(off), kernel.CallSize, kernel.Thunks[table].Kind) })
 	}
 	return nil

@@ -3,41 +3,65 @@ package image
 import (
 	"bytes"
 	"fmt"
-	"iter"
 	"strings"
 )
 
 // Banner returns what a kernel says first when it starts ("Linux version 6.1.0-50-amd64
 // …"); empty for other files and where none is found.
-func (im *file) Banner() string { return im.banner() }
-
-func (im *file) readBanner() string {
-	if im.kind != KindKernel {
-		return ""
-	}
-	for data := range im.kernelData() {
-		if text := findBanner(data); text != "" {
-			return text
-		}
-	}
-	return ""
+func (im *file) Banner() string {
+	banner, _ := im.claims()
+	return banner
 }
 
-// kernelData yields the contents of the sections that hold what a kernel says of
-// itself: its constants, or where no section is called so, all that is not text.
-func (im *file) kernelData() iter.Seq[[]byte] {
-	constants := im.sectionNamed(".rodata")
-	return func(yield func([]byte) bool) {
-		for _, i := range im.byAddr {
-			s := &im.sections[i]
-			if !s.inFile() || s.exec() && !im.headless || constants != nil && s != constants {
-				continue
+// EmbeddedConfig returns the configuration that a kernel carries, packed by gzip. ok
+// is false for other files and where there is none.
+func (im *file) EmbeddedConfig() (packed []byte, ok bool) {
+	_, packed = im.claims()
+	return packed, packed != nil
+}
+
+// readClaims returns the banner of a kernel and its configuration. It looks through
+// many megabytes, piece by piece.
+func (im *file) readClaims() (banner string, config []byte) {
+	const size = 256 << 10
+	var buf []byte
+	for _, s := range im.constants() {
+		if buf == nil {
+			buf = make([]byte, size)
+		}
+		looked := false // the rest of the section has been searched for the configuration
+		for off := uint64(0); off < s.size && (banner == "" || config == nil); off += size - longestBanner {
+			piece := buf[:min(size, s.size-off)]
+			if im.readAt(piece, int64(s.off+off), "section "+s.name) != nil {
+				return banner, config
 			}
-			if data, err := im.rawContents(s); err != nil || !yield(data) {
-				return
+			if banner == "" {
+				banner = findBanner(piece)
+			}
+			if i := bytes.Index(piece, configStart); i >= 0 && config == nil && !looked {
+				looked = true
+				config = im.configFrom(s, off+uint64(i))
 			}
 		}
 	}
+	return banner, config
+}
+
+// constants returns the sections that hold what a kernel says of itself: its
+// constants, or where no section is called so, all that is not text.
+func (im *file) constants() (list []*section) {
+	if im.kind != KindKernel {
+		return nil
+	}
+	if s := im.sectionNamed(".rodata"); s != nil && s.inMemory() && s.inFile() {
+		return []*section{s}
+	}
+	for _, i := range im.byAddr {
+		if s := &im.sections[i]; s.inFile() && (!s.exec() || im.headless) {
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 // release returns the version that a kernel says it has; empty where none is found.
@@ -61,18 +85,13 @@ var (
 	gzipMagic   = []byte{0x1f, 0x8b}
 )
 
-// EmbeddedConfig returns the configuration that a kernel carries, packed by gzip. ok
-// is false for other files and where there is none.
-func (im *file) EmbeddedConfig() (packed []byte, ok bool) {
-	if im.kind != KindKernel {
-		return nil, false
+// configFrom returns the configuration that a section has at off or after it.
+func (im *file) configFrom(s *section, off uint64) []byte {
+	data := make([]byte, s.size-off)
+	if im.readAt(data, int64(s.off+off), "section "+s.name) != nil {
+		return nil
 	}
-	for data := range im.kernelData() {
-		if packed := findConfig(data); packed != nil {
-			return packed, true
-		}
-	}
-	return nil, false
+	return findConfig(data)
 }
 
 func findConfig(data []byte) []byte {
@@ -88,17 +107,19 @@ func findConfig(data []byte) []byte {
 	}
 }
 
+// longestBanner is more than the bytes of a banner.
+const longestBanner = 512
+
 // findBanner returns the banner in data. A pattern for printing one stands beside
 // it, and a copy whose number is left out.
 func findBanner(data []byte) string {
-	const most = 512 // bytes of a banner
 	for {
 		i := bytes.Index(data, []byte(bannerStart))
 		if i < 0 {
 			return ""
 		}
 		data = data[i:]
-		text := data[:min(len(data), most)]
+		text := data[:min(len(data), longestBanner)]
 		data = data[len(bannerStart):]
 		end := bytes.IndexAny(text, "\n\x00")
 		if end < 0 || text[len(bannerStart)] < '1' || text[len(bannerStart)] > '9' {

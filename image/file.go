@@ -35,7 +35,8 @@ type file struct {
 	headless bool // no section headers: segments stand in
 	// relocate returns the content of a section with its relocations applied.
 	relocate func(s *section) ([]byte, error)
-	banner   func() string // of a kernel
+	// claims returns what a kernel says of itself.
+	claims func() (banner string, config []byte)
 }
 
 // section is a section header, with the address where the section was laid.

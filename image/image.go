@@ -90,7 +90,7 @@ func open(r io.ReaderAt, size int64, opt Options) (*Image, error) {
 	}
 	im := &Image{opt: opt, format: format}
 	im.r, im.size, im.isas, im.raw = r, size, opt.isas(), format.raw != nil
-	im.banner = sync.OnceValue(im.readBanner)
+	im.claims = sync.OnceValues(im.readClaims)
 	im.kernelNames = sync.OnceValues(im.readKernelNames)
 	im.symbols = sync.OnceValues(im.readSymbols)
 	im.relocate = im.relocateSection

@@ -40,7 +40,7 @@ func (im *program) readLandings() (place.Landings, error) {
 	} {
 		err = cmp.Or(err, read(l))
 	}
-	radixSort(l.list, func(p *place.Landing) uint64 { return p.Addr })
+	l.list = radixSorted(l.list, func(p *place.Landing) uint64 { return p.Addr })
 	return slices.Clip(slices.Compact(l.list)), err
 }
 

@@ -35,7 +35,7 @@ func (im *program) readMarks() (place.Marks, error) {
 	}
 	m := im.newMarker(syms)
 	if im.kind == KindKernel {
-		m.marks = make(place.Marks, 0, len(syms.sorted)/4*3) // what kernels need
+		m.marks = make(place.Marks, 0, len(syms.sorted)/8*9) // as many as kernels have
 	}
 	m.dataInText()
 	if im.kind != KindProgram {
@@ -48,8 +48,7 @@ func (im *program) readMarks() (place.Marks, error) {
 			return nil, err
 		}
 	}
-	radixSort(m.marks, func(p *place.Mark) uint64 { return p.Addr })
-	return slices.Clip(m.marks), nil
+	return radixSorted(m.marks, func(p *place.Mark) uint64 { return p.Addr }), nil
 }
 
 // functions returns the functions as Linux counts them. They are asked for only

@@ -76,7 +76,7 @@ func (im *namedFile) readPointers() (*pointers, error) {
 	default:
 		err = cmp.Or(p.relas(im, t), p.relrs(im))
 	}
-	radixSort(p.list, func(p *pointer) uint64 { return p.at })
+	p.list = radixSorted(p.list, func(p *pointer) uint64 { return p.at })
 	p.list = slices.CompactFunc(p.list, func(a, b pointer) bool { return a.at == b.at })
 	return p, err
 }
@@ -111,7 +111,7 @@ func (p *pointers) relas(im *namedFile, t *symtab) error {
 	if err := p.symbols.takeDynamic(&im.file); err != nil {
 		return err
 	}
-	p.symbols.sort(im.typ)
+	p.symbols.sort()
 	total := 0
 	for i := range tables {
 		total += len(tables[i].data) / relaSize

@@ -6,11 +6,12 @@ import (
 	"slices"
 )
 
-// radixSort sorts s by key, stably. The keys of addresses differ in few bits,
-// which makes this several times as fast as comparing them.
-func radixSort[T any](s []T, key func(*T) uint64) {
+// radixSorted returns s sorted by key, stably, in its own memory or in other. The keys
+// of addresses differ in few bits, which makes this several times as fast as comparing
+// them.
+func radixSorted[T any](s []T, key func(*T) uint64) []T {
 	if len(s) < 2 {
-		return
+		return s
 	}
 	keys := make([]uint64, len(s))
 	for i := range s {
@@ -19,10 +20,10 @@ func radixSort[T any](s []T, key func(*T) uint64) {
 	r := rangeOf(keys)
 	switch {
 	case r.sorted:
-		return
+		return s
 	case bits.Len64(r.span)+bits.Len(uint(len(s)-1)) > 64:
 		slices.SortStableFunc(s, func(a, b T) int { return cmp.Compare(key(&a), key(&b)) })
-		return
+		return s
 	}
 	order := r.order(keys)
 	sorted := make([]T, 0, len(s))
@@ -31,7 +32,7 @@ func radixSort[T any](s []T, key func(*T) uint64) {
 			sorted = append(sorted, s[k&(1<<r.indexBits-1)])
 		}
 	}
-	copy(s, sorted)
+	return sorted
 }
 
 // keyRange is where the keys lie.

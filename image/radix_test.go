@@ -30,7 +30,7 @@ func TestRadixSort(t *testing.T) {
 				}
 				want := slices.Clone(items)
 				slices.SortStableFunc(want, func(a, b item) int { return cmp.Compare(a.key, b.key) })
-				radixSort(items, func(i *item) uint64 { return i.key })
+				items = radixSorted(items, func(i *item) uint64 { return i.key })
 				if !slices.Equal(items, want) {
 					t.Errorf("%d items: wrong order", n)
 				}

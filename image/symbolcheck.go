@@ -184,7 +184,7 @@ func (im *namedFile) ownSymbols() ([]mapSymbol, error) {
 	}
 	var list []mapSymbol
 	for i := range t.syms {
-		if s := &t.syms[i]; t.namesAddress(s, false) && im.textAt(s.addr) >= 0 {
+		if s := &t.syms[i]; t.namesAddress(s) && im.textAt(s.addr) >= 0 {
 			list = append(list, mapSymbol{Name: t.name(s), Addr: s.addr, Type: 't'})
 		}
 	}

@@ -27,7 +27,7 @@ type namedFile struct {
 // readSymbols reads the symbols of the file, or takes those of
 // Options.Symbols or of the kernel's own table.
 func (im *namedFile) readSymbols() (*symtab, error) {
-	t := &symtab{localEntry: im.localEntry}
+	t := &symtab{localEntry: im.localEntry, relocatable: im.typ == elf.ET_REL}
 	if err := t.takeNames(im); err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (im *namedFile) readSymbols() (*symtab, error) {
 	if err := im.enterDescriptors(t); err != nil {
 		return nil, err
 	}
-	t.sort(im.typ)
+	t.sort()
 	t.byName = sync.OnceValue(t.indexNames)
 	return t, nil
 }

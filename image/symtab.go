@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"debug/elf"
 	"hash/maphash"
 	"math"
@@ -51,10 +52,13 @@ const (
 // symtab is all symbols of a file.
 type symtab struct {
 	source nameSource
-	syms   []symbol // in the file's order: relocations count on it
-	names  string
-	sorted []uint32 // indices of those that name an address, by address and index
-	byName func() *nameIndex
+	// relocatable says that symbols which the file does not define have addresses,
+	// too.
+	relocatable bool
+	syms        []symbol // in the file's order: relocations count on it
+	names       string
+	sorted      []uint32 // indices of those that name an address, by address and index
+	byName      func() *nameIndex
 	// descriptors holds the addresses of function descriptors (ppc64 ELFv1)
 	// by symbol: the symbols themselves stand at the code.
 	descriptors map[uint32]uint64
@@ -75,22 +79,22 @@ func (t *symtab) name(s *symbol) string {
 }
 
 // sort lists the symbols that name an address.
-func (t *symtab) sort(typ elf.Type) {
+func (t *symtab) sort() {
 	t.sorted = make([]uint32, 0, len(t.syms))
 	for i := range t.syms {
-		if t.namesAddress(&t.syms[i], typ == elf.ET_REL) {
+		if t.namesAddress(&t.syms[i]) {
 			t.sorted = append(t.sorted, uint32(i))
 		}
 	}
-	radixSort(t.sorted, func(i *uint32) uint64 { return t.syms[*i].addr })
+	t.sorted = radixSorted(t.sorted, func(i *uint32) uint64 { return t.syms[*i].addr })
 }
 
-func (t *symtab) namesAddress(s *symbol, relocatable bool) bool {
+func (t *symtab) namesAddress(s *symbol) bool {
 	switch s.sec {
 	case noSection, absolute:
 		return false
 	case undefined, common:
-		return relocatable && s.name != 0
+		return t.relocatable && s.name != 0
 	}
 	typ := s.typ()
 	return typ != elf.STT_SECTION && typ != elf.STT_FILE && int(s.name) < len(t.names) && t.names[s.name] != 0
@@ -133,17 +137,22 @@ type nameIndex struct {
 	next  []uint32 // by symbol; likewise
 }
 
+// indexNames goes through the symbols as the file has them: names that follow each
+// other are read faster.
 func (t *symtab) indexNames() *nameIndex {
 	size := 1
 	for size < len(t.sorted) {
 		size *= 2
 	}
 	x := &nameIndex{seed: maphash.MakeSeed(), heads: make([]uint32, size), next: make([]uint32, len(t.syms))}
-	for k := len(t.sorted) - 1; k >= 0; k-- { // so that each chain is in the order of addresses
-		i := t.sorted[k]
-		h := maphash.String(x.seed, t.name(&t.syms[i])) & uint64(size-1)
+	for i := range t.syms {
+		s := &t.syms[i]
+		if !t.namesAddress(s) {
+			continue
+		}
+		h := maphash.String(x.seed, t.name(s)) & uint64(size-1)
 		x.next[i] = x.heads[h]
-		x.heads[h] = i + 1
+		x.heads[h] = uint32(i) + 1
 	}
 	return x
 }
@@ -152,8 +161,18 @@ func (t *symtab) indexNames() *nameIndex {
 // false.
 func (t *symtab) each(name string, f func(s *symbol) bool) {
 	x := t.byName()
+	var buf [8]uint32
+	found := buf[:0]
 	for i := x.heads[maphash.String(x.seed, name)&uint64(len(x.heads)-1)]; i != 0; i = x.next[i-1] {
-		if s := &t.syms[i-1]; t.name(s) == name && !f(s) {
+		if t.name(&t.syms[i-1]) == name {
+			found = append(found, i-1)
+		}
+	}
+	slices.SortFunc(found, func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(t.syms[a].addr, t.syms[b].addr), cmp.Compare(a, b))
+	})
+	for _, i := range found {
+		if !f(&t.syms[i]) {
 			return
 		}
 	}

@@ -19,10 +19,14 @@ func (im *file) Code(dst []byte, addr, size uint64) ([]byte, error) {
 	if s == nil || !s.exec() {
 		return nil, im.notText(addr)
 	}
-	off := addr - s.addr
-	if size > s.size-off {
+	if size > s.end()-addr {
 		return nil, im.notText(s.end())
 	}
+	return im.fromBlocks(dst, s, addr-s.addr, size)
+}
+
+// fromBlocks returns size bytes at off of a section in memory, by way of its blocks.
+func (im *file) fromBlocks(dst []byte, s *section, off, size uint64) ([]byte, error) {
 	dst = dst[:0]
 	for size > 0 {
 		part, err := im.block(s, off/blockSize)
@@ -42,21 +46,14 @@ func (im *file) Code(dst []byte, addr, size uint64) ([]byte, error) {
 func (im *file) block(s *section, n uint64) ([]byte, error) {
 	b := &s.blocks[n]
 	b.once.Do(func() {
-		addr := s.addr + n*blockSize
-		b.data, b.err = im.Data(nil, addr, min(blockSize, s.end()-addr))
+		off := n * blockSize
+		b.data, b.err = im.readPart(nil, s, off, min(blockSize, s.size-off))
 	})
 	return b.data, b.err
 }
 
-// Data returns size bytes of any section that is loaded into memory, with the
-// relocations of a relocatable file applied. It uses dst's memory where that
-// suffices. What the file leaves out because it starts as zero is an error.
-func (im *file) Data(dst []byte, addr, size uint64) ([]byte, error) {
-	s := im.sectionAt(addr)
-	if s == nil || !s.inFile() || size > s.end()-addr {
-		return nil, &FormatError{What: "not in one section of the file", Where: fmt.Sprintf("%d bytes at %#x", size, addr)}
-	}
-	off := addr - s.addr
+// readPart reads size bytes at off of a section in memory, relocated.
+func (im *file) readPart(dst []byte, s *section, off, size uint64) ([]byte, error) {
 	if s.relocated != nil {
 		data, err := s.relocated()
 		if err != nil {
@@ -69,6 +66,21 @@ func (im *file) Data(dst []byte, addr, size uint64) ([]byte, error) {
 	}
 	dst = dst[:size]
 	return dst, im.readAt(dst, int64(s.off+off), "section "+s.name)
+}
+
+// Data returns size bytes of any section that is loaded into memory, with the
+// relocations of a relocatable file applied. It uses dst's memory where that
+// suffices. What the file leaves out because it starts as zero is an error.
+func (im *file) Data(dst []byte, addr, size uint64) ([]byte, error) {
+	const few = 4096 // it is likely that others close by are asked for
+	s := im.sectionAt(addr)
+	switch {
+	case s == nil || !s.inFile() || size > s.end()-addr:
+		return nil, &FormatError{What: "not in one section of the file", Where: fmt.Sprintf("%d bytes at %#x", size, addr)}
+	case size <= few:
+		return im.fromBlocks(dst, s, addr-s.addr, size)
+	}
+	return im.readPart(dst, s, addr-s.addr, size)
 }
 
 // contents returns all of a section, decompressed and relocated. The caller
