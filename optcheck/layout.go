@@ -79,9 +79,15 @@ func (l *Layout) BranchInto(off, n uint64) (from uint64, ok bool) {
 	if w == 0 {
 		return 0, false
 	}
+	return l.firstBranch(off, w), true
+}
+
+// firstBranch returns the offset of the first branch that goes to one of the offsets
+// off + k for which bit k of targets is set.
+func (l *Layout) firstBranch(off, targets uint64) uint64 {
 	first := uint32(math.MaxUint32)
-	for ; w != 0; w &= w - 1 {
+	for w := targets; w != 0; w &= w - 1 {
 		first = min(first, l.from[off+uint64(bits.TrailingZeros64(w))])
 	}
-	return uint64(first), true
+	return uint64(first)
 }

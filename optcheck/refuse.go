@@ -44,14 +44,15 @@ var (
 func LinuxUprobes() Optimizer { return RefuseAll(&linuxUprobe) }
 
 // LinuxKprobe judges by what is the same on every architecture that optimizes
-// kprobes, and reports whether that decides: an address that takes no probe, or
-// one that ftrace calls [kernel/kprobes.c, try_to_optimize_kprobe].
-func LinuxKprobe(v *classify.Verdict) (verdict Verdict, decided bool) {
+// kprobes, and reports whether that decides: an address that takes no probe, which
+// no rule speaks of, or one that ftrace calls [kernel/kprobes.c,
+// try_to_optimize_kprobe].
+func LinuxKprobe(v *classify.Verdict) (rule *classify.Rule, decided bool) {
 	switch {
 	case !v.OK():
-		return Verdict{}, true
+		return nil, true
 	case v.Exec == classify.ExecFtrace:
-		return Refuse(&linuxFtrace, 0), true
+		return &linuxFtrace, true
 	}
-	return Verdict{}, false
+	return nil, false
 }

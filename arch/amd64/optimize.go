@@ -75,11 +75,10 @@ func (o kprobeOptimizer) Func(dst []optcheck.Verdict, f *optcheck.Function, s *o
 	clear(verdicts)
 	open := 0
 	for i := range verdicts {
-		switch v, decided := optcheck.LinuxKprobe(&f.Verdicts[i]); {
-		case !decided:
+		rule, decided := optcheck.LinuxKprobe(&f.Verdicts[i])
+		verdicts[i].Rule = rule
+		if !decided {
 			open++
-		case v.Rule != nil:
-			verdicts[i] = v
 		}
 	}
 	if open == 0 {

@@ -42,7 +42,8 @@ func (o kprobeOptimizer) Func(dst []optcheck.Verdict, f *optcheck.Function, _ *o
 	dst = slices.Grow(dst, len(f.Insts))
 	for i := range f.Insts {
 		inst := &f.Insts[i]
-		v, decided := optcheck.LinuxKprobe(&f.Verdicts[i])
+		rule, decided := optcheck.LinuxKprobe(&f.Verdicts[i])
+		v := optcheck.Verdict{Rule: rule}
 		if !decided {
 			v = o.judge(o.isa.kernelWord(codeAt(f.Func, inst.Addr), inst), inst)
 		}
