@@ -15,6 +15,9 @@
 # make vm     in emulated machines with the kernels of VM_SUITES (Debian's), whether
 #             kprobe_events says of a few hundred probes what xol check says
 # make newest every test with the newest engine that Debian has
+# make screenshots  the pictures in docs/screenshots, of reports on KERNEL and PROGRAM
+#             (needs chromium)
+# make page-library  the library that lays out the report's map, by npm
 # make bench  every benchmark
 # make speed  the default analysis of KERNEL, against objdump and on two CPUs against one
 
@@ -27,6 +30,7 @@ SEQUENCES ?= 10000
 DAMAGE   ?= 1
 VM_SUITES ?= trixie bookworm bullseye
 KERNEL   ?= ../shared/kernels/amd64.vmlinux.xz
+OTHER_KERNEL ?= ../shared/kernels/amd64-7.3.4.vmlinux.xz
 
 # What make run looks at.
 PROGRAM  ?= /bin/bash
@@ -41,7 +45,7 @@ ifneq ($(TAGS),)
 export CGO_ENABLED ?= 1
 endif
 
-.PHONY: run build test race lint fuzz surface damage soak mutate vm newest bench speed clean
+.PHONY: run build test race lint fuzz surface damage soak mutate vm newest screenshots page-library bench speed clean
 
 run: build
 	bin/xol analyze $(PROGRAM) | tail -n 24
@@ -100,6 +104,18 @@ vm: | toolchain
 
 newest: .cache/newest.mk
 	$(MAKE) ENGINE=$< test
+
+screenshots: build
+	@mkdir -p .cache
+	bin/xol report -o .cache/kernel.html $(KERNEL)
+	bin/xol report -o .cache/kernels.html $(KERNEL) $(OTHER_KERNEL)
+	$(GO) run ./scripts/screenshots docs/screenshots \
+		overview=.cache/kernel.html#/ \
+		function=.cache/kernel.html#/function/$$(bin/xol analyze -o csv --no-optimize --func vfs_read $(KERNEL) | sed -n 's/.*,\(0x[0-9a-f]*\),.*/\1/p') \
+		comparison=.cache/kernels.html#/compare
+
+page-library:
+	scripts/vendor-d3
 
 bench: | toolchain
 	$(GO) test -tags "$(TAGS)" -run '^$$' -bench '$(BENCH)' -benchmem ./...

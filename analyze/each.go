@@ -47,10 +47,7 @@ func Gather[T any](ctx context.Context, a *Analysis, functions []image.Function,
 	return parallel(ctx, a.workers, functions, func() func(*T, image.Function) {
 		var r Result
 		return func(t *T, f image.Function) {
-			if a.read(&r, f) {
-				r.cutPadding()
-				a.judge(&r, whole)
-			}
+			a.judgeAsEach(&r, f, whole)
 			add(t, &r)
 		}
 	}, emit)
@@ -145,4 +142,25 @@ func batches(functions []image.Function) [][]image.Function {
 // addr, -1 where none does.
 func lastAtOrBelow(functions []image.Function, addr uint64) int {
 	return sort.Search(len(functions), func(i int) bool { return functions[i].Addr > addr }) - 1
+}
+
+// JudgeInto judges a function as Each does, but for padding at its end, in the memory
+// of r.
+func (a *Analysis) JudgeInto(ctx context.Context, r *Result, f image.Function) error {
+	var whole *survey
+	if a.wantsSurvey() {
+		var err error
+		if whole, err = a.surveyed(ctx); err != nil {
+			return err
+		}
+	}
+	a.judgeAsEach(r, f, whole)
+	return nil
+}
+
+func (a *Analysis) judgeAsEach(r *Result, f image.Function, whole *survey) {
+	if a.read(r, f) {
+		r.cutPadding()
+		a.judge(r, whole)
+	}
 }

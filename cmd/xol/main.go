@@ -86,6 +86,7 @@ Exit status: 0 done; 1 done, and the answer is no; 2 could not do it.`,
 		a.relocateCommand(),
 		a.verifyCommand(),
 		a.matrixCommand(),
+		a.reportCommand(),
 		a.versionCommand(),
 		a.completionCommand(),
 	)
