@@ -49,3 +49,8 @@ func TestInsertedCountersOnTheCPU(t *testing.T) {
 	skipWithoutCPU(t)
 	testInsertedCounters(t, "amd64", openCPU)
 }
+
+func TestTimersOnTheCPU(t *testing.T) {
+	skipWithoutCPU(t)
+	testTimers(t, openCPU)
+}

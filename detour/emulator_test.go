@@ -87,3 +87,5 @@ func TestInsertedCountersInUnicorn(t *testing.T) {
 		testInsertedCounters(t, name, openUnicorn)
 	}
 }
+
+func TestTimersInUnicorn(t *testing.T) { testTimers(t, openUnicorn) }

@@ -142,7 +142,6 @@ func flagsForms(t *testing.T) (list [][]byte) {
 	}
 	type form struct {
 		detail amd64.Detail
-		opcode uint8
 		imm    byte
 	}
 	seen := map[form]bool{}
