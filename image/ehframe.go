@@ -57,10 +57,11 @@ type ehFrame struct {
 }
 
 // cie says how the FDEs of a CIE are written: their encodings of pointers to
-// code and to language-specific data, and whether these have a length.
+// code and to language-specific data, whether these have a length, and what for.
 type cie struct {
 	code, lsda byte
 	sized      bool
+	signal     bool // they are of signal trampolines
 }
 
 // unknownCIE is one whose FDEs cannot be understood.
@@ -126,6 +127,11 @@ func (p *ehFrame) frame(pos, body, end int) (fr frame, ok bool) {
 		}
 		return frame{}, false
 	}
+	if from.signal && (lo+1)%4 == 0 && size > 1 {
+		// glibc has the entry start a byte before the trampoline, for unwinders that
+		// look before the return address.
+		lo, size = lo+1, size-1
+	}
 	fr = frame{code: extent{lo, lo + size}, lsdaEnc: from.lsda}
 	if from.sized && from.lsda != peOmit && c.uleb() > 0 {
 		fr.lsda = *c
@@ -163,7 +169,9 @@ func (p *ehFrame) readCIE(c *cursor) cie {
 			c.skipPointer(c.u8())
 		case 'L': // language-specific data
 			read.lsda = c.u8()
-		case 'S', 'B', 'G': // signal frame, return address signed with key B, tagged stack
+		case 'S':
+			read.signal = true
+		case 'B', 'G': // return address signed with key B, tagged stack
 		default:
 			return unknownCIE
 		}
