@@ -196,6 +196,15 @@ func (a *Analysis) slack(f *image.Function) uint64 {
 type Flow struct {
 	Landings place.Landings // who can land where, one for each address, sorted
 	Blocks   []optcheck.Block
+	// Entries are where execution may come by other ways than the function's own
+	// direct branches, or from the instruction before: its start, the returns of what
+	// it calls, entries of jump tables, and what else the file tells. Sorted; they may
+	// be inside of instructions.
+	Entries []uint64
+	// Open says that there may be more of them, at any instruction.
+	Open bool
+	// Slack is the number of bytes after the function that are padding.
+	Slack uint64
 }
 
 // Flow returns the control flow of a judged function, as far as the whole file
@@ -206,5 +215,23 @@ func (a *Analysis) Flow(r *Result) (*Flow, error) {
 		return nil, err
 	}
 	f, s := a.optimizable(r, whole), new(optcheck.Scratch)
-	return &Flow{optcheck.Landings(nil, f, s), optcheck.Blocks(f, s)}, nil
+	return &Flow{
+		Landings: optcheck.Landings(nil, f, s), Blocks: optcheck.Blocks(f, s),
+		Entries: entries(f), Open: f.Unread || len(f.Unresolved) > 0, Slack: f.Slack,
+	}, nil
+}
+
+// entries returns Flow.Entries.
+func entries(f *optcheck.Function) []uint64 {
+	list := []uint64{f.Addr}
+	for i := range f.Landings {
+		list = append(list, f.Landings[i].Addr)
+	}
+	for i := range f.Insts {
+		if f.Insts[i].IsCall() {
+			list = append(list, f.Insts[i].Next())
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
