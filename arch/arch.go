@@ -129,6 +129,9 @@ type Prober interface {
 	// OnlyLandingPad reports whether inst does nothing but to be where indirect
 	// branches may land: the probe of a function goes after it.
 	OnlyLandingPad(inst *decode.Inst) bool
+	// AfterSyscall sets registers to what they are after a system call whose instruction
+	// is before next.
+	AfterSyscall(r machine.Registers, next uint64)
 	// FixStep repairs what inst, executed under the single-step exception, did
 	// otherwise than without.
 	FixStep(inst *decode.Inst, r machine.Registers, m machine.Memory) error

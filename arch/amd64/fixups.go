@@ -30,3 +30,6 @@ func (ISA) FixEvent(inst *decode.Inst, r machine.Registers) {
 		r.SetReg(R11, r.Reg(RFLAGS))
 	}
 }
+
+// AfterSyscall has rcx hold the address of the next instruction, as syscall leaves it.
+func (ISA) AfterSyscall(r machine.Registers, next uint64) { r.SetReg(RCX, next) }

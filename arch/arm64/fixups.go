@@ -12,3 +12,6 @@ func (ISA) FixStep(*decode.Inst, machine.Registers, machine.Memory) error { retu
 // FixEvent repairs what an instruction that has raised an event after itself put
 // into registers of its own address: on arm64 there is nothing.
 func (ISA) FixEvent(*decode.Inst, machine.Registers) {}
+
+// AfterSyscall does nothing: system calls leave no address.
+func (ISA) AfterSyscall(machine.Registers, uint64) {}

@@ -17,3 +17,6 @@ func (ISA) FixEvent(inst *decode.Inst, r machine.Registers) {
 		r.SetReg(LR, inst.Next())
 	}
 }
+
+// AfterSyscall does nothing: system calls leave no address.
+func (ISA) AfterSyscall(machine.Registers, uint64) {}
