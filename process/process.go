@@ -149,10 +149,11 @@ func (t *Tracer) halt(s *space) error {
 	}
 	const patience = 2 * time.Millisecond
 	var alarm *time.Timer
-	alarm = time.AfterFunc(patience, func() {
+	alarm = time.AfterFunc(time.Hour, func() { // not before alarm is set
 		t.bell.ring(t.tid)
 		alarm.Reset(patience)
 	})
+	alarm.Reset(patience)
 	defer alarm.Stop()
 	for n > 0 {
 		tid, status, err := t.bell.wait(func() bool { return true })

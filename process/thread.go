@@ -241,3 +241,15 @@ func (th *Thread) waitStop() bool {
 	}
 	return th.state == stopped
 }
+
+// MovePC sets the program counter to where the same point of the program stands as well:
+// a system call that has been interrupted there is started again as if it had not moved.
+func (th *Thread) MovePC(addr uint64) {
+	i := th.tracer.file.PC
+	if i >= len(th.layout.Word) || !th.load() {
+		return
+	}
+	w := th.layout.Word[i]
+	th.words[w.Word] = th.words[w.Word]&^w.Mask | addr&w.Mask
+	th.dirty = true
+}
