@@ -1,0 +1,360 @@
+package instrument
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"xol/machine"
+	"xol/relocate"
+)
+
+// Layout is what has to be written into a process: plain values, in the order of
+// addresses.
+type Layout struct {
+	Code     []machine.Range // to be mapped, for reading and executing
+	Counters machine.Range   // to be mapped, for reading and writing; empty where nothing counts
+	Parts    []machine.Part  // what is in Code
+	Patches  []Patch         // of the program's text
+	Copies   []*Copy
+}
+
+// Patch is a change of text: a jump or a breakpoint.
+type Patch struct {
+	Addr uint64
+	Len  uint8
+	New  [maxJump]byte
+}
+
+// maxJump is at least the bytes of a jump on any ISA.
+const maxJump = 8
+
+// ErrNoRoom: there is no free memory near enough to the text.
+var ErrNoRoom = errors.New("instrument: no free memory within reach of the text")
+
+// Memory tells the layout what addresses there are.
+type Memory struct {
+	// Free are addresses at which nothing is mapped, nor will be soon, in order.
+	Free []machine.Range
+	// Needed is what the moved code refers to: the module.
+	Needed machine.Range
+	// Timer is Env.Timer.
+	Timer Env
+}
+
+const (
+	pageSize  = 4096
+	codeAlign = 16
+	// stubChunk is how much memory is taken at a time for jumps to copies.
+	stubChunk = 1 << 16
+)
+
+// Lay gives all plans of functions addresses, and returns what is to be written, and
+// which of the plans could not be placed. It returns ErrNoRoom.
+func (p *Planner) Lay(plans []*Plan, mem *Memory) (*Layout, error) {
+	l := &layer{Planner: p, mem: mem, out: &Layout{}}
+	plans = slices.Clone(plans)
+	slices.SortFunc(plans, func(a, b *Plan) int { return cmp.Compare(a.From(), b.From()) })
+	code, runs := 0, 0
+	for _, plan := range plans {
+		code += (plan.Room() + codeAlign - 1) &^ (codeAlign - 1)
+		runs += len(plan.Runs)
+	}
+	if len(plans) == 0 {
+		return l.out, nil
+	}
+	if err := l.choose(plans, pages(code), pages(runs*counterSize)); err != nil {
+		return nil, err
+	}
+	for _, plan := range plans {
+		if err := l.add(plan); err != nil {
+			return nil, err
+		}
+	}
+	l.finish()
+	return l.out, nil
+}
+
+func pages(n int) uint64 { return (uint64(n) + pageSize - 1) &^ (pageSize - 1) }
+
+// layer lays one file's plans out.
+type layer struct {
+	*Planner
+	mem      *Memory
+	out      *Layout
+	code     machine.Range // of the copies
+	at       uint64        // in code: where the next copy goes
+	counters uint64        // where the next counter is
+	stubs    []*chunk
+	taken    []machine.Range
+	buffer   []byte
+}
+
+// reach is how far a displacement of 32 bits leads, less what code and its operands may
+// be long.
+const reach = 1<<31 - 1<<16
+
+// choose finds room for copies and counters: where jumps from all of the text have a
+// highest byte that traps, if possible.
+func (l *layer) choose(plans []*Plan, code, counters uint64) error {
+	text := machine.Range{Lo: plans[0].From(), Hi: plans[len(plans)-1].To()}
+	size := code + counters
+	need := machine.Range{Lo: min(text.Lo, l.mem.Needed.Lo), Hi: max(text.Hi, l.mem.Needed.Hi)}
+	near := machine.Range{Lo: below(need.Hi, reach), Hi: need.Lo + reach}
+	for _, high := range l.trapsByDistance() {
+		d := uint64(int64(int8(high)) << 24)
+		window := machine.Range{Lo: max(near.Lo, text.Hi+d), Hi: min(near.Hi, text.Lo+d+1<<24)}
+		if at, ok := l.find(window, size); ok {
+			l.settle(at, code, counters)
+			return nil
+		}
+	}
+	if at, ok := l.find(near, size); ok {
+		l.settle(at, code, counters)
+		return nil
+	}
+	return ErrNoRoom
+}
+
+// below returns addr - n, or 0.
+func below(addr, n uint64) uint64 { return addr - min(addr, n) }
+
+func (l *layer) settle(at, code, counters uint64) {
+	l.code = machine.Range{Lo: at, Hi: at + code}
+	l.at, l.counters = at, at+code
+	l.out.Code = append(l.out.Code, l.code)
+	l.out.Counters = machine.Range{Lo: at + code, Hi: at + code + counters}
+	l.taken = append(l.taken, machine.Range{Lo: at, Hi: at + code + counters})
+}
+
+// trapsByDistance returns the bytes that trap, those that stand for the shortest jumps
+// first when they are the highest of a displacement.
+func (l *layer) trapsByDistance() []byte {
+	list := slices.Clone(l.isa.Traps())
+	slices.SortFunc(list, func(a, b byte) int { return cmp.Compare(magnitude(a), magnitude(b)) })
+	return list
+}
+
+func magnitude(b byte) int {
+	if v := int(int8(b)); v < 0 {
+		return -v - 1
+	}
+	return int(b)
+}
+
+// find returns page-aligned room in a window.
+func (l *layer) find(window machine.Range, size uint64) (uint64, bool) {
+	for _, free := range l.mem.Free {
+		at := (max(free.Lo, window.Lo) + pageSize - 1) &^ (pageSize - 1)
+		end := min(free.Hi, window.Hi)
+		for at < end && size <= end-at {
+			i := slices.IndexFunc(l.taken, func(t machine.Range) bool { return t.Lo < at+size && at < t.Hi })
+			if i < 0 {
+				return at, true
+			}
+			at = l.taken[i].Hi
+		}
+	}
+	return 0, false
+}
+
+// add gives a plan its address. What is out of its reach leaves it out.
+func (l *layer) add(plan *Plan) error {
+	room := plan.Room()
+	if cap(l.buffer) < room {
+		l.buffer = make([]byte, 2*room)
+	}
+	env := l.mem.Timer
+	env.Counters = l.counters
+	n, c, err := plan.Encode(l.buffer[:room], l.at, &env)
+	if errors.Is(err, relocate.ErrRange) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	plan.copy = c
+	l.out.Parts = append(l.out.Parts, machine.Part{Addr: l.at, Code: slices.Clone(l.buffer[:n])})
+	l.out.Copies = append(l.out.Copies, c)
+	l.at = (l.at + uint64(n) + codeAlign - 1) &^ (codeAlign - 1)
+	l.counters += counterSize * uint64(len(plan.Runs))
+	for i := range plan.Ways {
+		l.way(plan, c, &plan.Ways[i])
+	}
+	return nil
+}
+
+// way adds the patches of a way into a copy.
+func (l *layer) way(plan *Plan, c *Copy, w *Way) {
+	target := c.Addr + uint64(c.Points[w.Step].Offset)
+	if w.Jump {
+		if jump, ok := l.jump(w, target); ok {
+			p := Patch{Addr: w.Addr, Len: uint8(len(jump))}
+			copy(p.New[:], jump)
+			l.out.Patches = append(l.out.Patches, p)
+			return
+		}
+		w.Jump = false
+	}
+	l.trap(w.Addr)
+	for k := range l.isa.JumpLen() {
+		if w.Inside>>k&1 != 0 && plan.Whole {
+			l.trap(w.Addr + uint64(k))
+		}
+	}
+}
+
+func (l *layer) trap(addr uint64) {
+	trap := l.isa.Breakpoint(false)
+	p := Patch{Addr: addr, Len: uint8(len(trap))}
+	copy(p.New[:], trap)
+	l.out.Patches = append(l.out.Patches, p)
+}
+
+// jump returns the jump from a way to its target, by a stub where the bytes of a direct
+// one would not trap at the instructions inside.
+func (l *layer) jump(w *Way, target uint64) ([]byte, bool) {
+	jump, err := l.isa.JumpTo(w.Addr, target)
+	if err == nil && l.traps(w, jump) {
+		return jump, true
+	}
+	at, ok := l.stub(w)
+	if !ok {
+		return nil, false
+	}
+	onward, err := l.isa.JumpTo(at, target)
+	if err != nil {
+		return nil, false
+	}
+	l.out.Parts = append(l.out.Parts, machine.Part{Addr: at, Code: onward})
+	jump, err = l.isa.JumpTo(w.Addr, at)
+	return jump, err == nil
+}
+
+// traps reports whether a jump traps at all instructions inside.
+func (l *layer) traps(w *Way, jump []byte) bool {
+	for k := range jump {
+		if w.Inside>>k&1 != 0 && slices.Index(l.isa.Traps(), jump[k]) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// finish sorts what has been laid out.
+func (l *layer) finish() {
+	for _, s := range l.stubs {
+		l.out.Code = append(l.out.Code, s.Range)
+	}
+	slices.SortFunc(l.out.Code, func(a, b machine.Range) int { return cmp.Compare(a.Lo, b.Lo) })
+	slices.SortFunc(l.out.Parts, func(a, b machine.Part) int { return cmp.Compare(a.Addr, b.Addr) })
+	slices.SortFunc(l.out.Patches, func(a, b Patch) int { return cmp.Compare(a.Addr, b.Addr) })
+}
+
+// chunk is memory for stubs, jumps that stand where the jump to them traps.
+type chunk struct {
+	machine.Range
+	used []uint64 // a bit for each byte
+}
+
+// stub finds room for a jump, such that the jump of w to it traps at all instructions
+// inside. The displacement's bytes come lowest first, from the second byte of the jump.
+func (l *layer) stub(w *Way) (uint64, bool) {
+	s := search{origin: w.Addr + uint64(l.isa.JumpLen()), size: uint64(l.isa.JumpLen())}
+	for k := range s.allowed {
+		s.allowed[k] = everyByte
+		if w.Inside>>(k+1)&1 != 0 {
+			s.allowed[k] = l.isa.Traps()
+		}
+	}
+	for _, c := range l.stubs {
+		if at, ok := s.in(c); ok {
+			return at, true
+		}
+	}
+	for _, high := range s.byDistance(3) {
+		for _, next := range s.allowed[2] {
+			d := binary.LittleEndian.Uint32([]byte{0, 0, next, high})
+			lo := s.origin + uint64(int64(int32(d)))
+			at, ok := l.find(machine.Range{Lo: lo, Hi: lo + stubChunk + pageSize}, stubChunk)
+			if !ok {
+				continue
+			}
+			c := &chunk{Range: machine.Range{Lo: at, Hi: at + stubChunk}, used: make([]uint64, stubChunk/64)}
+			found, ok := s.in(c)
+			if !ok || !l.within(c) {
+				continue
+			}
+			l.stubs = append(l.stubs, c)
+			l.taken = append(l.taken, c.Range)
+			return found, true
+		}
+	}
+	return 0, false
+}
+
+// within reports whether jumps lead from a chunk to all copies.
+func (l *layer) within(c *chunk) bool {
+	return max(c.Hi, l.code.Hi)-min(c.Lo, l.code.Lo) < reach
+}
+
+var everyByte = func() []byte {
+	list := make([]byte, 256)
+	for i := range list {
+		list[i] = byte(i)
+	}
+	return list
+}()
+
+// search looks for the address of a stub.
+type search struct {
+	origin  uint64    // what displacements count from
+	size    uint64    // bytes of a stub
+	allowed [4][]byte // values of the displacement's bytes
+}
+
+// byDistance returns the allowed values of a byte, the smallest numbers first.
+func (s *search) byDistance(k int) []byte {
+	list := slices.Clone(s.allowed[k])
+	slices.SortFunc(list, func(a, b byte) int { return cmp.Compare(magnitude(a), magnitude(b)) })
+	return list
+}
+
+// in returns a place in a chunk.
+func (s *search) in(c *chunk) (uint64, bool) {
+	first := int64(c.Lo-s.origin) >> 16
+	for upper := first; upper <= first+1; upper++ {
+		if upper != int64(int16(upper)) || !s.allows(2, byte(upper)) || !s.allows(3, byte(upper>>8)) {
+			continue
+		}
+		for _, d1 := range s.allowed[1] {
+			base := s.origin + uint64(upper<<16) + uint64(d1)<<8
+			if base+255 < c.Lo || base >= c.Hi {
+				continue
+			}
+			for _, d0 := range s.allowed[0] {
+				if at := base + uint64(d0); at >= c.Lo && at+s.size <= c.Hi && c.take(at, s.size) {
+					return at, true
+				}
+			}
+		}
+	}
+	return 0, false
+}
+
+func (s *search) allows(k int, b byte) bool { return slices.Index(s.allowed[k], b) >= 0 }
+
+// take takes n bytes, if they are free.
+func (c *chunk) take(at, n uint64) bool {
+	off := at - c.Lo
+	for i := off; i < off+n; i++ {
+		if c.used[i/64]>>(i%64)&1 != 0 {
+			return false
+		}
+	}
+	for i := off; i < off+n; i++ {
+		c.used[i/64] |= 1 << (i % 64)
+	}
+	return true
+}

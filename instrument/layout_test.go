@@ -1,0 +1,204 @@
+package instrument
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"testing"
+
+	"xol/analyze"
+	"xol/classify"
+	"xol/decode"
+	"xol/image"
+	"xol/machine"
+)
+
+// laid is a program that is planned and laid out as it would be in a process.
+type laid struct {
+	p      *Planner
+	plans  []*Plan
+	layout *Layout
+	memory map[uint64]byte // parts and patches
+}
+
+const testBias = 0x7f00_0000_0000
+
+// layOut plans wants in all functions of a file.
+func layOut(t *testing.T, path string, wants func(r *analyze.Result) []Want) *laid {
+	t.Helper()
+	img, err := image.OpenFile(path, image.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := analyze.New(img, analyze.Options{Profile: classify.ISA, Optimize: true, AsFile: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &laid{memory: map[uint64]byte{}}
+	if l.p, err = NewPlanner(a, testBias); err != nil {
+		t.Fatal(err)
+	}
+	err = analyze.Each(context.Background(), a, a.Functions(), func(r *analyze.Result) []*Plan {
+		f, err := l.p.Function(r, wants(r))
+		if err != nil {
+			t.Errorf("%s: %v", r.Name, err)
+			return nil
+		}
+		return f.Plans
+	}, func(plans []*Plan) error {
+		l.plans = append(l.plans, plans...)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	needed := machine.Range{Lo: testBias, Hi: testBias + 1<<26}
+	free := []machine.Range{{Lo: testBias - 1<<31, Hi: testBias}, {Lo: needed.Hi, Hi: testBias + 1<<31}}
+	if l.layout, err = l.p.Lay(l.plans, &Memory{Free: free, Needed: needed}); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range l.layout.Parts {
+		for i, b := range part.Code {
+			if _, taken := l.memory[part.Addr+uint64(i)]; taken {
+				t.Fatalf("two parts at %#x", part.Addr+uint64(i))
+			}
+			l.memory[part.Addr+uint64(i)] = b
+		}
+	}
+	for _, patch := range l.layout.Patches {
+		for i, b := range patch.New[:patch.Len] {
+			if _, taken := l.memory[patch.Addr+uint64(i)]; taken {
+				t.Fatalf("two patches at %#x", patch.Addr+uint64(i))
+			}
+			l.memory[patch.Addr+uint64(i)] = b
+		}
+	}
+	return l
+}
+
+// at decodes what stands at an address.
+func (l *laid) at(addr uint64) (inst decode.Inst, ok bool) {
+	var code []byte
+	for i := range uint64(decode.MaxLen) {
+		b, ok := l.memory[addr+i]
+		if !ok {
+			break
+		}
+		code = append(code, b)
+	}
+	return inst, l.p.isa.Decode(&inst, code, addr) == nil
+}
+
+// everyInst wants all that may be probed.
+func everyInst(r *analyze.Result) (wants []Want) {
+	for i := range r.Insts {
+		if r.Verdicts[i].OK() {
+			wants = append(wants, Want{Addr: r.Insts[i].Addr})
+		}
+	}
+	return wants
+}
+
+func firstInst(r *analyze.Result) []Want { return everyInst(r)[:min(1, len(everyInst(r)))] }
+
+func returnsOf(r *analyze.Result) []Want { return []Want{{Addr: r.Addr, Returns: true, Kind: Gate}} }
+
+// TestWaysLeadToCopies follows every patch of this test's own program.
+func TestWaysLeadToCopies(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name  string
+		wants func(r *analyze.Result) []Want
+		jumps int // at least
+	}{{"every instruction", everyInst, 10_000}, {"entries", firstInst, 2000}, {"returns", returnsOf, 2000}} {
+		t.Run(c.name, func(t *testing.T) {
+			l := layOut(t, self, c.wants)
+			trap, jumps := l.p.isa.Breakpoint(false), 0
+			for _, plan := range l.plans {
+				if plan.Copy() == nil {
+					t.Errorf("no room for the copy of %#x", plan.From())
+					continue
+				}
+				for i := range plan.Ways {
+					w := &plan.Ways[i]
+					inst, ok := l.at(w.Addr)
+					if !w.Jump {
+						if !ok || !bytes.Equal(inst.Bytes(), trap) {
+							t.Fatalf("no breakpoint at %#x", w.Addr)
+						}
+						continue
+					}
+					jumps++
+					l.follow(t, plan, w, inst)
+				}
+			}
+			if jumps < c.jumps {
+				t.Errorf("%d jumps, of at least %d", jumps, c.jumps)
+			}
+		})
+	}
+}
+
+// follow checks that the jump of a way comes to its step, by a stub at most, and that who
+// lands inside of it traps.
+func (l *laid) follow(t *testing.T, plan *Plan, w *Way, jump decode.Inst) {
+	t.Helper()
+	want := plan.Copy().Addr + uint64(plan.Copy().Points[w.Step].Offset)
+	target, _ := jump.BranchTarget()
+	if target != want {
+		onward, _ := l.at(target)
+		target, _ = onward.BranchTarget()
+	}
+	if target != want {
+		t.Fatalf("the jump at %#x comes to %#x, want %#x", w.Addr, target, want)
+	}
+	for k := range uint64(jump.Len) {
+		if w.Inside>>k&1 != 0 && bytes.IndexByte(l.p.isa.Traps(), l.memory[w.Addr+k]) < 0 {
+			t.Fatalf("byte %d of the jump at %#x does not trap", k, w.Addr)
+		}
+	}
+}
+
+// TestCopiesOfWholeFunctions checks that each instruction that has moved is a way into
+// the copy, or inside of a jump, or only a landing pad comes to it.
+func TestCopiesOfWholeFunctions(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := layOut(t, self, everyInst)
+	whole := 0
+	for _, plan := range l.plans {
+		if !plan.Whole {
+			continue
+		}
+		whole++
+		ways := map[uint64]bool{}
+		for _, w := range plan.Ways {
+			ways[w.Addr] = true
+			for k := range uint64(8) {
+				ways[w.Addr+k] = ways[w.Addr+k] || w.Inside>>k&1 != 0
+			}
+		}
+		c := plan.Copy()
+		for i, p := range c.Points {
+			addr := c.Orig + uint64(p.Orig)
+			inst := &plan.code.Steps[i].Inst
+			if !ways[addr] && !p.Left && !inst.Has(decode.LandingPad) {
+				t.Fatalf("%#x has moved, and is no way in", addr)
+			}
+			if step, ok := c.At(addr); ok == p.Left || ok && step != i {
+				t.Fatalf("%#x: step %d, %v, want %d", addr, step, ok, i)
+			}
+			if w, ok := c.Locate(c.Addr + uint64(p.Body)); !ok || w.Step != i || w.Item >= 0 || w.Start != p.Body {
+				t.Fatalf("%#x: %+v, %v", addr, w, ok)
+			}
+		}
+	}
+	if whole < 1000 {
+		t.Errorf("%d functions", whole)
+	}
+}

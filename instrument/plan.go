@@ -1,0 +1,308 @@
+// Package instrument plans how code of the user's runs inside of a real program: which
+// instructions move to a copy, what is inserted before them, and where in the text
+// execution leaves for the copy. Nothing is written here: the plans are plain values
+// that a session carries out.
+//
+// A copy holds a single instruction, the region that a jump replaces, or a whole
+// function. Branches inside of a function stay inside its copy, so that hot loops never
+// come back to the text; but all addresses that the program can see are original ones,
+// and every instruction of the text that has moved either is a way into the copy or
+// traps. So whoever comes there by a way that is not foreseen goes on in the copy too.
+package instrument
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"xol/analyze"
+	"xol/arch"
+	"xol/classify"
+	"xol/decode"
+	"xol/optcheck"
+	"xol/relocate"
+)
+
+// Kind is what runs before an instruction.
+type Kind uint8
+
+// The kinds.
+const (
+	Count Kind = iota // its executions are counted
+	Gate              // the thread stops, for whoever traces it to look
+	Start             // of the time until Stop: at the entry of a function
+	Stop              // before its returns
+)
+
+// Want asks for code before an instruction.
+type Want struct {
+	Addr uint64 // in the file
+	Kind Kind
+	// Returns asks for it before each of the places where the function that starts at
+	// Addr returns, or goes on as another function.
+	Returns bool
+	// Number is the caller's own, of a Gate or a timer.
+	Number int
+}
+
+// Refusal says why a want cannot be had.
+type Refusal struct {
+	Want int // index
+	Rule *classify.Rule
+}
+
+// Way is a place in the text where execution leaves for a copy.
+type Way struct {
+	Addr uint64
+	Step int // of the plan
+	// Jump says that there is room for a jump; else there is a breakpoint.
+	Jump bool
+	// Inside has bit k set where an instruction that moves starts k bytes after the
+	// start of the jump: the jump must trap there.
+	Inside uint8
+}
+
+// Item is code that is inserted before a step.
+type Item struct {
+	Step int
+	Kind Kind
+	// Number is the run that a Count counts, else Want.Number.
+	Number int
+	AtJump bool   // of a Stop: the function goes on as another one
+	dead   uint64 // flags
+}
+
+// Run is steps that are executed one after the other, if none of them faults: one
+// counter counts them all.
+type Run struct{ First, Last int }
+
+// Plan is a copy before its address is known. Addresses are those of the process.
+type Plan struct {
+	Whole bool   // a function, not a few instructions
+	Ways  []Way  // by address
+	Items []Item // by step
+	Runs  []Run  // by step
+	code  relocate.Plan
+	copy  *Copy // by Planner.Lay
+	isa   arch.Prober
+	plain bool // there is no red zone
+}
+
+// Copy returns what Planner.Lay has made of the plan; nil where there was no room that
+// its operands can be reached from.
+func (p *Plan) Copy() *Copy { return p.copy }
+
+// Jumps reports whether any of the ways is a jump.
+func (p *Plan) Jumps() bool { return slices.ContainsFunc(p.Ways, func(w Way) bool { return w.Jump }) }
+
+// Place is where a want has come to be.
+type Place struct {
+	Want int
+	Plan int // of the function's plans
+	Step int
+	Run  int // of a Count; else -1
+	Jump bool
+}
+
+// Function is what is planned for one function.
+type Function struct {
+	Plans    []*Plan
+	Places   []Place // a want for returns may have several, or none
+	Refusals []Refusal
+}
+
+// Rules of what cannot be had.
+var (
+	ruleNotInstruction = classify.Rule{
+		ID:     "process/inside-instruction",
+		Reason: "no instruction starts there",
+	}
+	ruleNotReached = classify.Rule{
+		ID:     "process/not-known-as-code",
+		Reason: "nothing that is known of the program leads there: it may be data",
+	}
+)
+
+// isPart reports whether a function is a part of another one that the compiler has put
+// elsewhere.
+func isPart(name, of string) bool {
+	rest, found := strings.CutPrefix(name, of)
+	return found && (strings.HasPrefix(rest, ".cold") || strings.HasPrefix(rest, ".part."))
+}
+
+// Planner plans for the functions of a file that is mapped at bias above its addresses.
+// It is safe for concurrent use.
+type Planner struct {
+	isa  arch.Prober
+	a    *analyze.Analysis
+	bias uint64
+}
+
+// NewPlanner returns a planner. It returns an *arch.MissingError for an ISA that cannot
+// be probed.
+func NewPlanner(a *analyze.Analysis, bias uint64) (*Planner, error) {
+	isa, err := arch.Probing(a.ISA)
+	if err != nil {
+		return nil, err
+	}
+	return &Planner{isa: isa, a: a, bias: bias}, nil
+}
+
+// Function plans what is wanted in a judged function. wants are sorted by address.
+func (p *Planner) Function(r *analyze.Result, wants []Want) (*Function, error) {
+	flow, err := p.a.Flow(r)
+	if err != nil {
+		return nil, err
+	}
+	f := newFunction(p, r, flow)
+	f.place(wants)
+	if err := f.plan(); err != nil {
+		return nil, err
+	}
+	return &f.out, nil
+}
+
+// spot is a want at an instruction.
+type spot struct {
+	inst   int
+	want   int
+	kind   Kind
+	number int
+	atJump bool
+}
+
+// function is a function that is being planned for.
+type function struct {
+	*Planner
+	r       *analyze.Result
+	flow    *analyze.Flow
+	leaders []bool // an instruction starts a block
+	reached []bool // execution may come to an instruction
+	spots   []spot
+	out     Function
+}
+
+func newFunction(p *Planner, r *analyze.Result, flow *analyze.Flow) *function {
+	f := &function{Planner: p, r: r, flow: flow}
+	f.leaders, f.reached = make([]bool, len(r.Insts)), make([]bool, len(r.Insts))
+	f.reach()
+	return f
+}
+
+// reach finds out where execution may come.
+func (f *function) reach() {
+	blocks := f.flow.Blocks
+	seen, todo := make([]bool, len(blocks)), []int{}
+	visit := func(b int) {
+		if !seen[b] {
+			seen[b] = true
+			todo = append(todo, b)
+		}
+	}
+	for b := range blocks {
+		f.leaders[blocks[b].From] = true
+		if f.flow.Open || f.entryIn(f.r.Insts[blocks[b].From].Addr, 1) {
+			visit(b)
+		}
+	}
+	for len(todo) > 0 {
+		b := &blocks[todo[len(todo)-1]]
+		todo = todo[:len(todo)-1]
+		for i := b.From; i < b.To; i++ {
+			f.reached[i] = true
+		}
+		for _, next := range b.Next {
+			visit(next)
+		}
+	}
+}
+
+// entryIn reports whether execution may come from elsewhere to one of n addresses.
+func (f *function) entryIn(addr, n uint64) bool {
+	i, found := slices.BinarySearch(f.flow.Entries, addr)
+	return found || i < len(f.flow.Entries) && f.flow.Entries[i] < addr+n
+}
+
+func (f *function) refuse(want int, rule *classify.Rule) {
+	f.out.Refusals = append(f.out.Refusals, Refusal{want, rule})
+}
+
+// place finds the instructions of the wants.
+func (f *function) place(wants []Want) {
+	for w := range wants {
+		want := &wants[w]
+		if want.Returns {
+			f.placeReturns(w, want)
+			continue
+		}
+		i, start := decode.Find(f.r.Insts, want.Addr)
+		switch {
+		case !start:
+			f.refuse(w, &ruleNotInstruction)
+		case !f.r.Verdicts[i].OK():
+			f.refuse(w, f.r.Verdicts[i].Rule)
+		case !f.reached[i]:
+			f.refuse(w, &ruleNotReached)
+		case f.isa.Immovable(&f.r.Insts[i]) != nil:
+			f.refuse(w, f.isa.Immovable(&f.r.Insts[i]))
+		default:
+			f.spots = append(f.spots, spot{inst: i, want: w, kind: want.Kind, number: want.Number})
+		}
+	}
+	slices.SortStableFunc(f.spots, func(a, b spot) int {
+		return cmp.Or(cmp.Compare(a.inst, b.inst), cmp.Compare(order[a.kind], order[b.kind]))
+	})
+}
+
+// order is in which order code of several kinds runs before an instruction: the time is
+// that of the program alone.
+var order = [...]uint8{Stop: 0, Count: 1, Gate: 2, Start: 3}
+
+func (f *function) placeReturns(w int, want *Want) {
+	for i := range f.r.Insts {
+		if !f.reached[i] {
+			continue
+		}
+		leaves, atJump := f.leaves(i)
+		if leaves {
+			f.spots = append(f.spots, spot{inst: i, want: w, kind: want.Kind, number: want.Number, atJump: atJump})
+		}
+	}
+}
+
+// leaves reports whether instruction i ends a call of the function, and whether it does
+// so by going on as another function.
+func (f *function) leaves(i int) (leaves, atJump bool) {
+	inst := &f.r.Insts[i]
+	switch inst.Flow {
+	case decode.FlowReturn:
+		return true, false
+	case decode.FlowJump:
+		target, direct := inst.BranchTarget()
+		return direct && !f.partOf(target), true
+	case decode.FlowJumpIndirect:
+		return f.goesElsewhere(i), true
+	}
+	return false, false
+}
+
+// partOf reports whether addr is in the function, or in a part of it that stands
+// elsewhere.
+func (f *function) partOf(addr uint64) bool {
+	if addr-f.r.Addr < f.r.End()-f.r.Addr {
+		return true
+	}
+	other, ok := f.a.FunctionAt(addr)
+	return ok && addr != other.Addr || ok && isPart(other.Name, f.r.Name)
+}
+
+// goesElsewhere reports whether an indirect jump leaves the function: it has no table,
+// and it is understood.
+func (f *function) goesElsewhere(i int) bool {
+	for b := range f.flow.Blocks {
+		if block := &f.flow.Blocks[b]; block.To == i+1 {
+			return block.Exits&optcheck.ExitPointer != 0
+		}
+	}
+	return false
+}

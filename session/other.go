@@ -1,0 +1,5 @@
+//go:build !linux || !(amd64 || arm64 || ppc64 || ppc64le)
+
+package session
+
+type placement struct{}
