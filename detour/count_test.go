@@ -11,10 +11,13 @@ import (
 // testCounts runs buffers that count instead of calling, for an instruction that
 // does nothing: only the count and the program counter may have changed.
 func testCounts(t *testing.T, name string, open opener) {
-	const counter = home + 0x100000
 	r := newRunner(t, isaOf(t, name), open)
 	for seed := range uint64(50) {
 		kernel := seed%2 == 1
+		counter := uint64(nearCounter)
+		if seed%4 >= 2 {
+			counter = farCounter
+		}
 		r.randomize(seed)
 		region := nops(r.isa)
 		event := r.run(t, region, detour.Options{Kernel: kernel, Count: counter}, callbackCheck)

@@ -22,6 +22,11 @@ type Inserter interface {
 	// InsertSize returns bounds of the code's size in bytes, at any address. It
 	// answers ErrNoTimer or ErrInsertion.
 	InsertSize(in *Insertion) (least, most int, err error)
+	// InsertStack returns bounds of the bytes below the stack pointer that the code uses,
+	// at any address, the red zone among them. Where a stack may be used up to its last
+	// byte, as that of a goroutine in functions that do not check it, there is no room
+	// for more than 0. Of what InsertSize refuses the bounds are 0.
+	InsertStack(in *Insertion) (least, most int)
 	// AppendInsertion appends the code, whose first byte stands at the address at. What
 	// it works on may be anywhere; on amd64 it is shorter where that is within 2 GiB.
 	// The address must have the alignment of code. It answers ErrNoTimer or
@@ -91,9 +96,10 @@ type Insertion struct {
 // Timer is where the code that takes the time keeps it. All of the memory is 0 before
 // the first use. Calls are found by the stack pointer at the function's entry, which no
 // two live calls of a process have in common, so that one table serves all functions
-// and threads, recursion and coroutines too. A call that is left without a return, by
-// longjmp or an exception, leaves its entry in the table until it is overwritten, by
-// the next call at the same stack pointer or by one that finds no other room.
+// and threads, recursion and coroutines too. A forked child has the same stack pointers:
+// the table must be in private memory. A call that is left without a return, by longjmp
+// or an exception, leaves its entry in the table until it is overwritten, by the next
+// call at the same stack pointer or by one that finds no other room.
 type Timer struct {
 	// Table is the address of the table: TableSize bytes, aligned to 64.
 	Table uint64

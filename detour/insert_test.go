@@ -127,7 +127,8 @@ func (r *runner) stackWrites(t *testing.T, in *detour.Insertion, own func(addr u
 		zone = 0
 	}
 	sp := r.file.Word(r.start, r.file.SP)
-	lo, hi := sp-zone-560, sp-zone
+	_, most := r.isa.InsertStack(in)
+	lo, hi := sp-uint64(most), sp-min(zone, uint64(most))
 	for _, w := range r.writes {
 		if !own(w.Addr) && w.Addr-lo >= hi-lo {
 			t.Errorf("%#x is written, the stack pointer is %#x", w.Addr, sp)
@@ -218,6 +219,66 @@ func TestInsertionErrors(t *testing.T) {
 		if _, err := isaOf(t, name).AppendInsertion(nil, home+2, &detour.Insertion{}); !errors.Is(err, relocate.ErrMisaligned) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestInsertStack holds the stack that insertions use against the sum of what lies
+// there.
+func TestInsertStack(t *testing.T) {
+	timer := detour.Timer{Scale: 1}
+	for _, c := range []struct {
+		isa         string
+		in          detour.Insertion
+		least, most int
+	}{
+		{"amd64", detour.Insertion{}, 128 + 8, 128 + 16},
+		{"amd64", detour.Insertion{NoRedZone: true}, 8, 16},
+		{"amd64", detour.Insertion{Kernel: true}, 8, 16},
+		{"amd64", detour.Insertion{DeadFlags: allStatus}, 0, 128 + 8},
+		{"amd64", detour.Insertion{DeadFlags: allStatus &^ carry, NoRedZone: true}, 0, 8},
+		{"amd64", detour.Insertion{Action: detour.StartTimer, Timer: timer}, 128 + 40, 128 + 40},
+		{"amd64", detour.Insertion{Action: detour.StopTimer, Timer: timer, DeadFlags: allStatus, Kernel: true}, 32, 32},
+		{"amd64", detour.Insertion{Action: detour.StopTimerAtJump + 1}, 0, 0},
+		{"arm64", detour.Insertion{}, 32, 32},
+		{"arm64", detour.Insertion{Action: detour.StartTimer}, 0, 0},
+		{"ppc64", detour.Insertion{}, 512 + 64, 512 + 64},
+		{"ppc64le", detour.Insertion{NoRedZone: true}, 64, 64},
+		{"ppc64le", detour.Insertion{Action: detour.StopTimer}, 0, 0},
+	} {
+		if least, most := isaOf(t, c.isa).InsertStack(&c.in); least != c.least || most != c.most {
+			t.Errorf("%s %+v: %d to %d", c.isa, c.in, least, most)
+		}
+	}
+}
+
+// listings are insertions whose bytes objdump has read.
+var listings = []struct {
+	name, isa string
+	in        detour.Insertion
+}{
+	{"count", "amd64", detour.Insertion{Counter: templateAt + 0x1000}},
+	{"count-dead", "amd64", detour.Insertion{Counter: templateAt + 0x1000, DeadFlags: allStatus}},
+	{"count-far", "amd64", detour.Insertion{Counter: 0x7fff_1234_5678}},
+	{"start", "amd64", detour.Insertion{Action: detour.StartTimer, Timer: listedTimer}},
+	{"stop", "amd64", detour.Insertion{Action: detour.StopTimer, Timer: listedTimer}},
+	{"count", "arm64", detour.Insertion{Counter: 0x7fff_1234_5678}},
+	{"count", "ppc64", detour.Insertion{Counter: 0x7fff_1234_5678}},
+	{"count", "ppc64le", detour.Insertion{Counter: 0x7fff_1234_5678}},
+}
+
+var listedTimer = detour.Timer{Table: 0x7fff_1234_0000, Histogram: templateAt + 0x2000, Scale: 1 << 31}
+
+// TestInsertions compares insertions with what objdump read in them.
+func TestInsertions(t *testing.T) {
+	for _, c := range listings {
+		t.Run(c.isa+" "+c.name, func(t *testing.T) {
+			isa := isaOf(t, c.isa)
+			code, err := isa.AppendInsertion(nil, templateAt, &c.in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareListing(t, isa, fmt.Sprintf("insert-%s-%s.txt", c.isa, c.name), code)
+		})
 	}
 }
 

@@ -63,19 +63,25 @@ func TestTemplates(t *testing.T) {
 		for _, c := range templates {
 			t.Run(name+" "+c.name, func(t *testing.T) {
 				code := templateOf(t, isa, detour.Options{Kernel: c.kernel, Callback: c.callback, Probe: probeArgument, TOC: tocValue})
-				path := filepath.Join("testdata", fmt.Sprintf("template-%s-%s.txt", name, c.name))
-				if *update {
-					writeListing(t, path, name, code)
-				}
-				want, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got := listing(t, isa, code); got != string(want) {
-					t.Errorf("got\n%s\nwant\n%s", got, want)
-				}
+				compareListing(t, isa, fmt.Sprintf("template-%s-%s.txt", name, c.name), code)
 			})
 		}
+	}
+}
+
+// compareListing compares code at templateAt with what objdump read in it.
+func compareListing(t *testing.T, isa arch.Prober, file string, code []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", file)
+	if *update {
+		writeListing(t, path, isa.Name(), code)
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := listing(t, isa, code); got != string(want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 

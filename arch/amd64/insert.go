@@ -20,6 +20,15 @@ func (ISA) InsertSize(in *detour.Insertion) (least, most int, err error) {
 	return len(near.code), len(far.code), nil
 }
 
+// InsertStack returns bounds of the stack that an insertion uses; see detour.Inserter.
+func (ISA) InsertStack(in *detour.Insertion) (least, most int) {
+	near, far := inserter{reach: relocate.Near}, inserter{reach: relocate.Far}
+	if near.insert(in) != nil || far.insert(in) != nil {
+		return 0, 0
+	}
+	return near.stack, far.stack
+}
+
 // AppendInsertion appends an insertion; see detour.Inserter. The flags are kept by lahf
 // and sahf, which every CPU since 2006 has in 64-bit mode, and which take a sixth of
 // the time of pushf and popf.
@@ -54,6 +63,7 @@ func (a ISA) Committed(code []byte, _ machine.Registers) bool {
 type inserter struct {
 	code  []byte
 	at    uint64 // the address of code
+	stack int    // bytes that are used below the stack pointer
 	reach relocate.Reach
 }
 
@@ -138,6 +148,7 @@ func (c *inserter) count(in *detour.Insertion) {
 	zone, base := zoneOf(in), byte(RAX)
 	c.code = appendAdjustStack(c.code, -zone)
 	c.add(0x50) // push %rax
+	c.stack = int(zone) + wordSize
 	if kept != 0 {
 		c.packFlags(kept)
 		base = RCX
@@ -146,6 +157,7 @@ func (c *inserter) count(in *detour.Insertion) {
 	extra := !near && base != RAX
 	if extra {
 		c.add(0x50 | base)
+		c.stack += wordSize
 	}
 	c.increment(in.Counter, near, base)
 	if extra {

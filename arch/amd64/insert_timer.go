@@ -30,6 +30,7 @@ func (c *inserter) timer(in *detour.Insertion, bits int) {
 	for _, reg := range timerSaved {
 		c.add(0x50 | reg)
 	}
+	c.stack = int(depth)
 	if in.Action == detour.StartTimer {
 		c.start(&in.Timer, bits, depth)
 	} else {

@@ -16,6 +16,16 @@ func (a ISA) InsertSize(in *detour.Insertion) (least, most int, err error) {
 	return len(code), len(code), err
 }
 
+// InsertStack returns the stack that an insertion uses; see detour.Inserter.
+func (ISA) InsertStack(in *detour.Insertion) (least, most int) {
+	if in.Action != detour.Count {
+		return 0, 0
+	}
+	return countFrame, countFrame
+}
+
+const countFrame = 32 // bytes
+
 // AppendInsertion appends the increment, which changes no flags; see detour.Inserter.
 // The stack pointer must be a multiple of 16.
 func (ISA) AppendInsertion(code []byte, at uint64, in *detour.Insertion) ([]byte, error) {

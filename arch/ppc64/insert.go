@@ -14,6 +14,20 @@ func (a ISA) InsertSize(in *detour.Insertion) (least, most int, err error) {
 	return len(code), len(code), err
 }
 
+// InsertStack returns the stack that an insertion uses; see detour.Inserter.
+func (ISA) InsertStack(in *detour.Insertion) (least, most int) {
+	if in.Action != detour.Count {
+		return 0, 0
+	}
+	size := int(insertFrame(in))
+	return size, size
+}
+
+// insertFrame returns the size of an insertion's frame and the red zone in bytes.
+func insertFrame(in *detour.Insertion) uint32 {
+	return frameOf(&relocate.Options{NoRedZone: in.NoRedZone, Kernel: in.Kernel})
+}
+
 // Instructions of an insertion: stdcx. r4, 0, r3 and bne .-12.
 const (
 	insnCount      = 0x7c8019ad
@@ -41,7 +55,7 @@ func (a ISA) AppendInsertion(code []byte, at uint64, in *detour.Insertion) ([]by
 	case at%wordSize != 0:
 		return code, relocate.ErrMisaligned
 	}
-	e, size := emitter{a.LittleEndian}, frameOf(&relocate.Options{NoRedZone: in.NoRedZone, Kernel: in.Kernel})
+	e, size := emitter{a.LittleEndian}, insertFrame(in)
 	code = e.inFrame(code, insnSTDU, stackPointer, -size&0xffff)
 	code = e.inFrame(code, insnSTD, address, savedAddress)
 	code = e.inFrame(code, insnSTD, value, savedValue)
