@@ -16,7 +16,8 @@ import (
 type file struct {
 	r       io.ReaderAt
 	size    int64
-	raw     bool // a bare kernel image
+	raw     bool    // a bare kernel image
+	memory  *Memory // a kernel that runs; nil for a file
 	isas    isa.Set
 	headers *elf.File // nil for a bare kernel image
 	typ     elf.Type
@@ -42,16 +43,18 @@ type file struct {
 // section is a section header, with the address where the section was laid.
 // A file without section headers has one for each segment that is loaded.
 type section struct {
-	name  string
-	index int
-	typ   elf.SectionType
-	flags elf.SectionFlag
-	addr  uint64
-	size  uint64 // bytes, in the file too unless SHT_NOBITS
-	off   uint64 // in the file
-	align uint64
-	link  uint32
-	info  uint32
+	name string
+	// module is that of a running kernel which has the section.
+	module string
+	index  int
+	typ    elf.SectionType
+	flags  elf.SectionFlag
+	addr   uint64
+	size   uint64 // bytes, in the file too unless SHT_NOBITS
+	off    uint64 // in the file
+	align  uint64
+	link   uint32
+	info   uint32
 	// entsize is the size of the section's entries, 0 where it has none or
 	// the linker did not care to say.
 	entsize uint64
@@ -130,6 +133,8 @@ func (im *file) readAt(b []byte, off int64, where string) error {
 	switch {
 	case n == len(b):
 		return nil
+	case im.Running():
+		return &FormatError{What: "cannot read the kernel's memory", Where: where, Err: err}
 	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		return truncated(where)
 	}

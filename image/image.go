@@ -115,12 +115,17 @@ func open(r io.ReaderAt, size int64, opt Options) (*Image, error) {
 	if err := im.checkUserTable(); err != nil {
 		return nil, err
 	}
+	im.prepare()
+	return im, nil
+}
+
+// prepare sets up what is found out when it is first asked for.
+func (im *Image) prepare() {
 	im.remember()
 	im.marks = sync.OnceValues(im.readMarks)
 	im.landings = sync.OnceValues(im.readLandings)
 	im.replaced = sync.OnceValues(im.readAlternatives)
 	im.lines = newLineTable(im.debugSectionOf, im.order, func(addr uint64) bool { return im.textAt(addr) >= 0 })
-	return im, nil
 }
 
 // OpenFile opens the file at path as Open does. Close closes it.

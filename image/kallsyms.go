@@ -349,10 +349,10 @@ func (k *kallsyms) address(i int) (v uint64, absolute bool) {
 
 // symbols returns the symbols in their order, with addresses as address has
 // them; those that are absolute have the type A.
-func (k *kallsyms) symbols() []mapSymbol {
+func (k *kallsyms) symbols() []MapSymbol {
 	var text strings.Builder
 	text.Grow(2 * (k.markersAt - k.names))
-	syms := make([]mapSymbol, k.count)
+	syms := make([]MapSymbol, k.count)
 	ends := make([]int, k.count)
 	pos := k.names
 	for i := range syms {
@@ -370,7 +370,7 @@ func (k *kallsyms) symbols() []mapSymbol {
 			name = "?" // a type without a name: no one can ask for it
 		}
 		v, absolute := k.address(i)
-		syms[i] = mapSymbol{Name: name[1:], Addr: v, Type: name[0]}
+		syms[i] = MapSymbol{Name: name[1:], Addr: v, Type: name[0]}
 		if absolute {
 			syms[i].Type = 'A'
 		}

@@ -66,7 +66,7 @@ func (w *kallsymsWriter) mark(v int) {
 // write returns a table that stands at addr, after other data, and where in
 // it the relative base is; -1 where there is none. Absolute symbols are those
 // of type A.
-func (w *kallsymsWriter) write(syms []mapSymbol, addr, base uint64) (table []byte, baseAt int) {
+func (w *kallsymsWriter) write(syms []MapSymbol, addr, base uint64) (table []byte, baseAt int) {
 	w.buf, baseAt = []byte("some other data, 32 bytes of it."), -1
 	addresses := func() {
 		w.pad(w.align)
@@ -174,15 +174,15 @@ func kallsymsTestTokens() (tokens [256]string, code func(name string) []byte) {
 }
 
 // symbols returns symbols as a kernel has them, sorted.
-func (l *kallsymsLayout) symbols(n int, base uint64) []mapSymbol {
-	var syms []mapSymbol
+func (l *kallsymsLayout) symbols(n int, base uint64) []MapSymbol {
+	var syms []MapSymbol
 	if l.addressing == addressPerCPU {
 		for i := range 20 {
-			syms = append(syms, mapSymbol{Name: fmt.Sprintf("per_cpu_%d", i), Addr: uint64(i) * 64, Type: 'A'})
+			syms = append(syms, MapSymbol{Name: fmt.Sprintf("per_cpu_%d", i), Addr: uint64(i) * 64, Type: 'A'})
 		}
 	}
 	for i := range n {
-		s := mapSymbol{Name: fmt.Sprintf("__do_sys_table_%d", i*i), Addr: base + uint64(i)*48&^127, Type: "tTdDrRW"[i%7]}
+		s := MapSymbol{Name: fmt.Sprintf("__do_sys_table_%d", i*i), Addr: base + uint64(i)*48&^127, Type: "tTdDrRW"[i%7]}
 		if i == 0 {
 			s.Name = "_text"
 		}
@@ -251,7 +251,7 @@ func TestFindKallsymsRefuses(t *testing.T) {
 
 // withKallsyms returns a kernel of the fixtures whose symbols are only those
 // of a kallsyms table, which takes the place of .symtab and stands at addr.
-func withKallsyms(t testing.TB, target string, l kallsymsLayout, syms []mapSymbol, base uint64) []byte {
+func withKallsyms(t testing.TB, target string, l kallsymsLayout, syms []MapSymbol, base uint64) []byte {
 	t.Helper()
 	const addrAbove = 1 << 20
 	file, f := stripped(t, target)
@@ -308,7 +308,7 @@ func stripped(t testing.TB, target string) ([]byte, *elf.File) {
 
 // kernelMap returns the symbols of a kernel of the fixtures as kallsyms has
 // them, with enough others that a table of them looks like a kernel's.
-func kernelMap(t testing.TB, target string) []mapSymbol {
+func kernelMap(t testing.TB, target string) []MapSymbol {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "elf", "kernel."+target+".map"))
 	if err != nil {
@@ -318,13 +318,13 @@ func kernelMap(t testing.TB, target string) []mapSymbol {
 	if err != nil {
 		t.Fatal(err)
 	}
-	syms = slices.DeleteFunc(syms, func(s mapSymbol) bool { return s.Addr < 0x10000000 || !countsInKernel(nil, s.Name) })
+	syms = slices.DeleteFunc(syms, func(s MapSymbol) bool { return s.Addr < 0x10000000 || !countsInKernel(nil, s.Name) })
 	end := syms[len(syms)-1].Addr
 	for i := range 300 {
-		syms = append(syms, mapSymbol{Name: fmt.Sprintf("data_%d", i), Addr: end + 0x100000 + uint64(i)*8, Type: 'd'})
+		syms = append(syms, MapSymbol{Name: fmt.Sprintf("data_%d", i), Addr: end + 0x100000 + uint64(i)*8, Type: 'd'})
 	}
 	// kallsyms orders aliases as the rule for kernels prefers them.
-	slices.SortStableFunc(syms, func(a, b mapSymbol) int {
+	slices.SortStableFunc(syms, func(a, b MapSymbol) int {
 		if a.Addr != b.Addr {
 			return map[bool]int{true: 1, false: -1}[a.Addr > b.Addr]
 		}
@@ -387,7 +387,7 @@ func TestMissing(t *testing.T) {
 	l := kallsymsLayouts[6]
 	for _, target := range targets {
 		t.Run(target, func(t *testing.T) {
-			functions := slices.DeleteFunc(kernelMap(t, target), func(s mapSymbol) bool { return strings.HasPrefix(s.Name, "__start___") })
+			functions := slices.DeleteFunc(kernelMap(t, target), func(s MapSymbol) bool { return strings.HasPrefix(s.Name, "__start___") })
 			none, _ := stripped(t, target)
 			for _, c := range []struct {
 				what string
@@ -430,13 +430,13 @@ func TestKernelNamesOfRealKernels(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			known := make(map[mapSymbol]bool, len(syms.syms))
+			known := make(map[MapSymbol]bool, len(syms.syms))
 			for i := range syms.syms {
 				s := &syms.syms[i]
-				known[mapSymbol{Name: syms.name(s), Addr: s.addr}] = true
+				known[MapSymbol{Name: syms.name(s), Addr: s.addr}] = true
 			}
 			for _, s := range own {
-				if !known[mapSymbol{Name: s.Name, Addr: s.Addr}] {
+				if !known[MapSymbol{Name: s.Name, Addr: s.Addr}] {
 					t.Fatalf("%s at %#x is not among the symbols", s.Name, s.Addr)
 				}
 			}
@@ -448,7 +448,7 @@ func TestKernelNamesOfRealKernels(t *testing.T) {
 }
 
 // checkFlatImage opens a kernel as it stands in memory.
-func checkFlatImage(t *testing.T, im *Image, own []mapSymbol) {
+func checkFlatImage(t *testing.T, im *Image, own []MapSymbol) {
 	t.Helper()
 	base := im.text[0].Addr
 	flat := make([]byte, im.sections[im.byAddr[len(im.byAddr)-1]].end()-base)
@@ -492,7 +492,7 @@ func TestRawBase(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			syms := c.l.symbols(2000, base)
 			if !c.text {
-				syms = slices.DeleteFunc(syms, func(s mapSymbol) bool { return s.Addr < base+0x10000 })
+				syms = slices.DeleteFunc(syms, func(s MapSymbol) bool { return s.Addr < base+0x10000 })
 				syms[0].Name = "_stext"
 			}
 			const at = 0x40000

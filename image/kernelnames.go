@@ -7,7 +7,7 @@ import (
 
 // readKernelNames returns the symbols that a kernel carries for itself, at
 // their addresses, in the order of kallsyms; nil where it has none.
-func (im *file) readKernelNames() ([]mapSymbol, error) {
+func (im *file) readKernelNames() ([]MapSymbol, error) {
 	if im.kind != KindKernel {
 		return nil, nil
 	}
@@ -41,7 +41,7 @@ func (im *file) readKernelNames() ([]mapSymbol, error) {
 // kernelShift returns what is to be added to the symbols of k, which stands in
 // data at addr. The relative base may be left to the boot loader's
 // relocations; then the places of sections tell.
-func (im *file) kernelShift(k *kallsyms, syms []mapSymbol, addr uint64) (uint64, bool) {
+func (im *file) kernelShift(k *kallsyms, syms []MapSymbol, addr uint64) (uint64, bool) {
 	var shifts []uint64
 	switch {
 	case k.addressing == addressPlaced:
@@ -71,7 +71,7 @@ var sectionAnchors = []struct{ symbol, section string }{
 
 // likelyShifts returns how far symbols would have to be moved for each of the
 // anchors to stand where it belongs.
-func (im *file) likelyShifts(syms []mapSymbol) []uint64 {
+func (im *file) likelyShifts(syms []MapSymbol) []uint64 {
 	var shifts []uint64
 	for _, a := range sectionAnchors {
 		sym, ok := findSymbol(syms, a.symbol)

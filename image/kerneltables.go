@@ -73,11 +73,14 @@ func (m *tableReader) locate(t *kernelTable) ([]tableData, error) {
 
 func (m *tableReader) readTable(t *kernelTable) ([]tableData, error) {
 	im := m.im
+	var parts []tableData
 	if lo, hi, ok := m.area(t.start, t.stop); ok {
 		data, err := im.Data(nil, lo, hi-lo)
-		return []tableData{{im.order, lo, data}}, err
+		parts = append(parts, tableData{im.order, lo, data})
+		if err != nil || !im.Running() { // whose modules have tables of their own
+			return parts, err
+		}
 	}
-	var parts []tableData
 	for i := range im.sections {
 		if s := &im.sections[i]; s.name == t.section && s.inMemory() && s.inFile() {
 			data, err := im.contents(s)
@@ -91,13 +94,16 @@ func (m *tableReader) readTable(t *kernelTable) ([]tableData, error) {
 }
 
 // area returns the addresses of two symbols of a kernel, if something lies
-// between them.
+// between them. A kernel that runs has freed some of it.
 func (m *tableReader) area(start, stop string) (lo, hi uint64, ok bool) {
 	if m.im.kind != KindKernel || start == "" {
 		return 0, 0, false
 	}
 	lo, ok1 := m.syms.address(start)
 	hi, ok2 := m.syms.address(stop)
+	if s := m.im.sectionAt(lo); m.im.Running() && (s == nil || !s.inFile() || hi > s.end()) {
+		return 0, 0, false
+	}
 	return lo, hi, ok1 && ok2 && lo < hi
 }
 

@@ -38,7 +38,7 @@ var (
 func (im *file) findKind() Kind {
 	has := func(name string) bool { return im.sectionNamed(name) != nil }
 	switch {
-	case im.raw:
+	case im.raw || im.memory != nil:
 		return KindKernel
 	case im.typ == elf.ET_REL && slices.ContainsFunc(moduleSections, has):
 		return KindModule

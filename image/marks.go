@@ -124,6 +124,9 @@ func (m *marker) linux() error {
 	}
 	m.sections()
 	m.preambles()
+	if m.im.Running() {
+		m.fromMemory()
+	}
 	if m.im.kind == KindKernel {
 		m.kernelAreas()
 	}

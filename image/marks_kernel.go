@@ -232,7 +232,7 @@ func (m *marker) outside() {
 	}
 	for i := range m.im.text {
 		r := &m.im.text[i]
-		if sectionKind(m.im.kind, r.Section)&place.InitText != 0 {
+		if sectionKind(m.im.kind, r.Section)&place.InitText != 0 || m.im.ModuleOf(r.Addr) != "" {
 			continue
 		}
 		if r.Addr < lo {

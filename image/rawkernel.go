@@ -46,7 +46,7 @@ func (im *namedFile) layRaw(raw *rawKernel) error {
 
 // rawNames returns where a bare kernel image starts and the symbols that say
 // where its parts are: its own, else those of Options.Symbols.
-func (im *namedFile) rawNames() (base uint64, syms []mapSymbol, err error) {
+func (im *namedFile) rawNames() (base uint64, syms []MapSymbol, err error) {
 	file := make([]byte, im.size)
 	if err := im.readAt(file, 0, "kernel image"); err != nil {
 		return 0, nil, err
@@ -55,7 +55,7 @@ func (im *namedFile) rawNames() (base uint64, syms []mapSymbol, err error) {
 		own := k.symbols()
 		if base, shift, ok := im.rawBase(k, own, file); ok {
 			moveSymbols(own, shift)
-			im.kernelNames = func() ([]mapSymbol, error) { return own, nil }
+			im.kernelNames = func() ([]MapSymbol, error) { return own, nil }
 			return base, own, nil
 		}
 	}
@@ -72,7 +72,7 @@ func (im *namedFile) rawNames() (base uint64, syms []mapSymbol, err error) {
 // rawBase returns the address where a bare kernel image starts, with the
 // symbols of its own table, of which those that are not absolute count from
 // the relative base or from the start of the image.
-func (im *file) rawBase(k *kallsyms, syms []mapSymbol, file []byte) (base, shift uint64, ok bool) {
+func (im *file) rawBase(k *kallsyms, syms []MapSymbol, file []byte) (base, shift uint64, ok bool) {
 	text, named := findSymbol(syms, "_text")
 	switch {
 	case k.addressing == addressPlaced:
@@ -119,7 +119,7 @@ func (im *file) relocatedBase(at int, file []byte) (base, shift uint64, ok bool)
 // voteForBase finds the address of a bare kernel image by what looks like
 // pointers in it: most of those to text lead to symbols. The addresses of syms
 // are offsets in the image.
-func voteForBase(syms []mapSymbol, file []byte, order byteOrder) (base uint64, ok bool) {
+func voteForBase(syms []MapSymbol, file []byte, order byteOrder) (base uint64, ok bool) {
 	const sample, fewest, fewestNear = 1 << 12, 64, 8
 	offsets := make([]uint64, 0, len(syms))
 	for i := range syms {

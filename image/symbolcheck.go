@@ -39,7 +39,7 @@ func (im *namedFile) checkUserTable() error {
 	if len(own) > 0 {
 		return im.sameFunctions(im.userTable, own, shift)
 	}
-	for _, check := range []func([]mapSymbol, uint64) error{im.checkBounds, im.checkInText, im.checkBanner, im.checkEntries} {
+	for _, check := range []func([]MapSymbol, uint64) error{im.checkBounds, im.checkInText, im.checkBanner, im.checkEntries} {
 		if err := check(im.userTable, shift); err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (im *namedFile) checkUserTable() error {
 
 // symbolsFit reports why a kernel's own symbols, moved by shift, cannot stand
 // so, as far as the file's headers tell.
-func (im *file) symbolsFit(syms []mapSymbol, shift uint64) error {
+func (im *file) symbolsFit(syms []MapSymbol, shift uint64) error {
 	if err := im.checkBounds(syms, shift); err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (im *file) symbolsFit(syms []mapSymbol, shift uint64) error {
 
 // checkMachine reports that symbols are those of another architecture's
 // kernel.
-func (im *file) checkMachine(syms []mapSymbol) error {
+func (im *file) checkMachine(syms []MapSymbol) error {
 	owners := make(map[string]*isa.Record)
 	for _, r := range im.isas {
 		for _, name := range r.Kernel.Symbols {
@@ -83,7 +83,7 @@ func (im *file) checkMachine(syms []mapSymbol) error {
 
 // checkBounds compares the symbols around sections and tables with the
 // sections that the file has.
-func (im *file) checkBounds(syms []mapSymbol, shift uint64) error {
+func (im *file) checkBounds(syms []MapSymbol, shift uint64) error {
 	bounds := make(map[string]*section)
 	atEnd := make(map[string]bool)
 	add := func(start, stop string, s *section) {
@@ -129,7 +129,7 @@ func edgeOf(s *section, addr uint64) string {
 const mostOutside = 5
 
 // checkInText finds out whether symbols of functions lie in text.
-func (im *file) checkInText(syms []mapSymbol, shift uint64) error {
+func (im *file) checkInText(syms []MapSymbol, shift uint64) error {
 	functions, outside, first := 0, 0, -1
 	for i := range syms {
 		if syms[i].Type|0x20 != 't' {
@@ -155,7 +155,7 @@ const bannerStart = "Linux version "
 
 // checkBanner finds out whether the kernel's first words are where they should
 // be.
-func (im *file) checkBanner(syms []mapSymbol, shift uint64) error {
+func (im *file) checkBanner(syms []MapSymbol, shift uint64) error {
 	s, ok := findSymbol(syms, "linux_banner")
 	if !ok {
 		return nil
@@ -173,7 +173,7 @@ func (im *file) checkBanner(syms []mapSymbol, shift uint64) error {
 }
 
 // ownSymbols returns the symbols that the file itself has, at their addresses.
-func (im *namedFile) ownSymbols() ([]mapSymbol, error) {
+func (im *namedFile) ownSymbols() ([]MapSymbol, error) {
 	table := im.sectionOfType(elf.SHT_SYMTAB)
 	if table == nil {
 		return im.kernelNames()
@@ -182,10 +182,10 @@ func (im *namedFile) ownSymbols() ([]mapSymbol, error) {
 	if err := t.take(&im.file, table); err != nil {
 		return nil, err
 	}
-	var list []mapSymbol
+	var list []MapSymbol
 	for i := range t.syms {
 		if s := &t.syms[i]; t.namesAddress(s) && im.textAt(s.addr) >= 0 {
-			list = append(list, mapSymbol{Name: t.name(s), Addr: s.addr, Type: 't'})
+			list = append(list, MapSymbol{Name: t.name(s), Addr: s.addr, Type: 't'})
 		}
 	}
 	return list, nil
@@ -193,7 +193,7 @@ func (im *namedFile) ownSymbols() ([]mapSymbol, error) {
 
 // sameFunctions compares the functions of a map, moved by shift, with those of
 // the file that have the same name.
-func (im *file) sameFunctions(syms, own []mapSymbol, shift uint64) error {
+func (im *file) sameFunctions(syms, own []MapSymbol, shift uint64) error {
 	at := make(map[string]uint64, len(own))
 	for i := range own {
 		name := own[i].Name
@@ -242,7 +242,7 @@ const (
 
 // checkEntries finds out whether symbols of functions stand where code starts:
 // after padding, or after what does not go on.
-func (im *file) checkEntries(syms []mapSymbol, shift uint64) error {
+func (im *file) checkEntries(syms []MapSymbol, shift uint64) error {
 	var entries []uint64
 	for i := range syms {
 		if syms[i].Type|0x20 == 't' && im.textAt(syms[i].Addr+shift) >= 0 {

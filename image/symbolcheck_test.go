@@ -12,7 +12,7 @@ import (
 )
 
 // mapText writes symbols as System.map has them.
-func mapText(syms []mapSymbol) string {
+func mapText(syms []MapSymbol) string {
 	var b strings.Builder
 	for _, s := range syms {
 		fmt.Fprintf(&b, "%016x %c %s\n", s.Addr, s.Type, s.Name)
@@ -21,8 +21,8 @@ func mapText(syms []mapSymbol) string {
 }
 
 // with returns symbols with another one of the name of s, or with s added.
-func with(syms []mapSymbol, s mapSymbol) []mapSymbol {
-	syms = slices.DeleteFunc(slices.Clone(syms), func(o mapSymbol) bool { return o.Name == s.Name })
+func with(syms []MapSymbol, s MapSymbol) []MapSymbol {
+	syms = slices.DeleteFunc(slices.Clone(syms), func(o MapSymbol) bool { return o.Name == s.Name })
 	return append(syms, s)
 }
 
@@ -32,14 +32,14 @@ func TestForeignSymbols(t *testing.T) {
 	own := map[string]string{"arm64": "primary_entry", "amd64": "entry_SYSCALL_64", "ppc64": "start_here_multiplatform", "ppc64le": "start_here_multiplatform"}
 	for _, target := range targets {
 		syms := kernelMap(t, target)
-		find := func(name string) mapSymbol {
+		find := func(name string) MapSymbol {
 			s, ok := findSymbol(syms, name)
 			if !ok {
 				t.Fatalf("%s: no %s", target, name)
 			}
 			return s
 		}
-		moved := func(name string, by uint64) mapSymbol {
+		moved := func(name string, by uint64) MapSymbol {
 			s := find(name)
 			s.Addr += by
 			return s
@@ -59,24 +59,24 @@ func TestForeignSymbols(t *testing.T) {
 		for _, c := range []struct {
 			name string
 			file []byte
-			syms []mapSymbol
+			syms []MapSymbol
 			want string // in the error; empty where the map is right
 		}{
 			{"its own", bare, syms, ""},
 			{"its own, of a file with symbols", withSymbols, syms, ""},
 			{"its own, of a kernel with kallsyms", packed, syms, ""},
-			{"of its machine", bare, with(syms, mapSymbol{Name: own[target], Addr: code.Addr, Type: 'T'}), ""},
-			{"another machine", bare, with(syms, mapSymbol{Name: foreign[target], Addr: code.Addr, Type: 'T'}), foreign[target] + " is a symbol of"},
-			{"a function elsewhere than the file's symbols have it", withSymbols, with(syms, mapSymbol{Name: "_sinittext", Addr: code.Addr, Type: 'T'}), "_sinittext is at"},
-			{"a function elsewhere than kallsyms has it", packed, with(syms, mapSymbol{Name: "_sinittext", Addr: code.Addr, Type: 'T'}), "_sinittext is at"},
-			{"other functions", packed, []mapSymbol{{Name: "somewhere", Addr: code.Addr, Type: 'T'}}, "no function of the file's own table"},
+			{"of its machine", bare, with(syms, MapSymbol{Name: own[target], Addr: code.Addr, Type: 'T'}), ""},
+			{"another machine", bare, with(syms, MapSymbol{Name: foreign[target], Addr: code.Addr, Type: 'T'}), foreign[target] + " is a symbol of"},
+			{"a function elsewhere than the file's symbols have it", withSymbols, with(syms, MapSymbol{Name: "_sinittext", Addr: code.Addr, Type: 'T'}), "_sinittext is at"},
+			{"a function elsewhere than kallsyms has it", packed, with(syms, MapSymbol{Name: "_sinittext", Addr: code.Addr, Type: 'T'}), "_sinittext is at"},
+			{"other functions", packed, []MapSymbol{{Name: "somewhere", Addr: code.Addr, Type: 'T'}}, "no function of the file's own table"},
 			{"a table elsewhere", bare, with(syms, moved("__start___ex_table", 8)), "__start___ex_table is at"},
 			{"a table of another size", bare, with(syms, moved("__stop___ex_table", 8)), "the end of section __ex_table"},
 			{"init text elsewhere", bare, with(syms, moved("_sinittext", 8)), "section .init.text at"},
-			{"functions outside text", bare, append(with(syms, code), mapSymbol{Name: "far_1", Addr: data.Addr, Type: 'T'},
-				mapSymbol{Name: "far_2", Addr: data.Addr + 4, Type: 't'}), "symbols of functions lie outside its text"},
-			{"its banner", greeting, with(syms, mapSymbol{Name: "linux_banner", Addr: data.Addr, Type: 'D'}), ""},
-			{"another banner", greeting, with(syms, mapSymbol{Name: "linux_banner", Addr: data.Addr + 8, Type: 'D'}),
+			{"functions outside text", bare, append(with(syms, code), MapSymbol{Name: "far_1", Addr: data.Addr, Type: 'T'},
+				MapSymbol{Name: "far_2", Addr: data.Addr + 4, Type: 't'}), "symbols of functions lie outside its text"},
+			{"its banner", greeting, with(syms, MapSymbol{Name: "linux_banner", Addr: data.Addr, Type: 'D'}), ""},
+			{"another banner", greeting, with(syms, MapSymbol{Name: "linux_banner", Addr: data.Addr + 8, Type: 'D'}),
 				"linux_banner is at"},
 		} {
 			t.Run(target+", "+c.name, func(t *testing.T) {

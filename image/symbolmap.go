@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -26,14 +27,30 @@ func (e *SymbolMapError) Error() string {
 	return fmt.Sprintf("symbols: %s: %q (line %d)", e.What, e.Text, e.Line)
 }
 
-// readSymbolMap reads a System.map, the text of /proc/kallsyms, or what nm
-// prints: lines of address, type and name. Symbols of modules, which kallsyms
-// marks with the module's name, are left out, and so are nm's undefined ones.
-// The list is in the order of the text.
+// readSymbolMap reads what ReadSymbolMap does, but leaves the symbols of modules
+// out: the file that the map is for has none of them.
+func readSymbolMap(r io.Reader) ([]MapSymbol, error) {
+	syms, err := ReadSymbolMap(r)
+	if err != nil {
+		return nil, err
+	}
+	syms = slices.DeleteFunc(syms, func(s MapSymbol) bool { return s.Module != "" })
+	if len(syms) == 0 {
+		return nil, errNoKernelSymbols
+	}
+	return syms, nil
+}
+
+var errNoKernelSymbols error = &FormatError{What: "no symbols of a kernel", Where: "symbols"}
+
+// ReadSymbolMap reads a System.map, the text of /proc/kallsyms, or what nm
+// prints: lines of address, type and name, and the module in brackets where it is
+// not the kernel's. Undefined symbols are left out. The list is in the order of the
+// text.
 //
-// It returns a *SymbolMapError, ErrHiddenAddresses, ErrTooLarge, or an error
-// of r.
-func readSymbolMap(r io.Reader) ([]mapSymbol, error) {
+// It returns a *SymbolMapError, ErrHiddenAddresses, ErrTooLarge, a *FormatError
+// where there is no symbol, or an error of r.
+func ReadSymbolMap(r io.Reader) ([]MapSymbol, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxSymbolMap+1))
 	if err != nil {
 		return nil, err
@@ -45,8 +62,8 @@ func readSymbolMap(r io.Reader) ([]mapSymbol, error) {
 }
 
 // parseSymbolMap makes symbols of text, whose memory their names share.
-func parseSymbolMap(text string) ([]mapSymbol, error) {
-	syms := make([]mapSymbol, 0, strings.Count(text, "\n")+1)
+func parseSymbolMap(text string) ([]MapSymbol, error) {
+	syms := make([]MapSymbol, 0, strings.Count(text, "\n")+1)
 	addrs := uint64(0)
 	for n := 1; text != ""; n++ {
 		var line string
@@ -55,19 +72,16 @@ func parseSymbolMap(text string) ([]mapSymbol, error) {
 		if line == "" || line[0] == ' ' { // undefined symbols have no address
 			continue
 		}
-		s, module, what := parseSymbol(line)
+		s, what := parseSymbol(line)
 		if what != "" {
 			return nil, &SymbolMapError{Line: n, Text: shorten(line), What: what}
 		}
 		addrs |= s.Addr
-		if module {
-			continue
-		}
 		syms = append(syms, s)
 	}
 	switch {
 	case len(syms) == 0:
-		return nil, &FormatError{What: "no symbols of a kernel", Where: "symbols"}
+		return nil, errNoKernelSymbols
 	case addrs == 0:
 		return nil, ErrHiddenAddresses
 	}
@@ -75,7 +89,7 @@ func parseSymbolMap(text string) ([]mapSymbol, error) {
 }
 
 // parseSymbol parses one line. what says what is wrong with it.
-func parseSymbol(line string) (s mapSymbol, module bool, what string) {
+func parseSymbol(line string) (s MapSymbol, what string) {
 	digits := 0
 	for ; digits < len(line); digits++ {
 		d := hexDigit(line[digits])
@@ -86,21 +100,23 @@ func parseSymbol(line string) (s mapSymbol, module bool, what string) {
 	}
 	const mostDigits = 16
 	if digits == 0 || digits > mostDigits || len(line) < digits+4 || line[digits] != ' ' || line[digits+2] != ' ' {
-		return s, false, "not address, type and name"
+		return s, "not address, type and name"
 	}
 	s.Type = line[digits+1]
 	s.Name = line[digits+3:]
 	if end := strings.IndexAny(s.Name, " \t"); end >= 0 {
 		rest := strings.TrimSpace(s.Name[end:])
 		if s.Name = s.Name[:end]; rest != "" && (rest[0] != '[' || rest[len(rest)-1] != ']') {
-			return s, false, "more than address, type, name and [module]"
+			return s, "more than address, type, name and [module]"
 		}
-		module = rest != ""
+		if rest != "" {
+			s.Module = rest[1 : len(rest)-1]
+		}
 	}
 	if s.Name == "" {
-		return s, false, "no name"
+		return s, "no name"
 	}
-	return s, module, ""
+	return s, ""
 }
 
 // hexDigit returns the value of a digit, or more than 15.

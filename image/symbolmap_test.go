@@ -11,24 +11,24 @@ import (
 func TestReadSymbolMap(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string
-		want       []mapSymbol
+		want       []MapSymbol
 	}{
-		{"System.map", "0000000000000000 D __per_cpu_start\nffffffff81000000 T _text\nffffffff81000110 t early_setup_idt\n", []mapSymbol{
+		{"System.map", "0000000000000000 D __per_cpu_start\nffffffff81000000 T _text\nffffffff81000110 t early_setup_idt\n", []MapSymbol{
 			{Name: "__per_cpu_start", Type: 'D'},
 			{Name: "_text", Addr: 0xffffffff81000000, Type: 'T'},
 			{Name: "early_setup_idt", Addr: 0xffffffff81000110, Type: 't'},
 		}},
-		{"kallsyms with modules", "ffff800080010000 T _stext\nffff80007a5e1000 t ext4_init\t[ext4]\nffff80007a600000 t bpf_prog_6deef7357e7b4530\t[bpf]\n", []mapSymbol{
+		{"kallsyms with modules", "ffff800080010000 T _stext\nffff80007a5e1000 t ext4_init\t[ext4]\nffff80007a600000 t bpf_prog_6deef7357e7b4530\t[bpf]\n", []MapSymbol{
 			{Name: "_stext", Addr: 0xffff800080010000, Type: 'T'},
 		}},
-		{"nm", "                 U printk\n                 w __gmon_start__\nc000000000000100 T start_here\n", []mapSymbol{
+		{"nm", "                 U printk\n                 w __gmon_start__\nc000000000000100 T start_here\n", []MapSymbol{
 			{Name: "start_here", Addr: 0xc000000000000100, Type: 'T'},
 		}},
-		{"no end of line, blank lines, CR LF", "\r\nC000000000000100 T a.isra.0\r\n\r\nc000000000000200 W $b", []mapSymbol{
+		{"no end of line, blank lines, CR LF", "\r\nC000000000000100 T a.isra.0\r\n\r\nc000000000000200 W $b", []MapSymbol{
 			{Name: "a.isra.0", Addr: 0xc000000000000100, Type: 'T'},
 			{Name: "$b", Addr: 0xc000000000000200, Type: 'W'},
 		}},
-		{"32 bits", "00008000 T stext\n", []mapSymbol{{Name: "stext", Addr: 0x8000, Type: 'T'}}},
+		{"32 bits", "00008000 T stext\n", []MapSymbol{{Name: "stext", Addr: 0x8000, Type: 'T'}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := readSymbolMap(strings.NewReader(tt.text))

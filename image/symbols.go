@@ -15,10 +15,10 @@ import (
 type namedFile struct {
 	file
 	symbols   func() (*symtab, error)
-	userTable []mapSymbol // of Options.Symbols
+	userTable []MapSymbol // of Options.Symbols
 	// kernelNames returns the symbols that a kernel carries for itself, nil
 	// where it has none.
-	kernelNames func() ([]mapSymbol, error)
+	kernelNames func() ([]MapSymbol, error)
 	// debugSymbols returns the separate debug file if it has symbols, nil where
 	// there is none.
 	debugSymbols func() (d *file, path string)
@@ -186,7 +186,7 @@ func (im *file) symbol(b, extended []byte, i int) symbol {
 }
 
 // takeMap takes the symbols of a list, moved by shift.
-func (t *symtab) takeMap(im *file, list []mapSymbol, shift uint64) {
+func (t *symtab) takeMap(im *file, list []MapSymbol, shift uint64) {
 	size := 1
 	for i := range list {
 		size += len(list[i].Name) + 1
@@ -341,6 +341,22 @@ func (im *namedFile) SymbolCount(name string) (n int) {
 	}
 	t.each(name, func(s *symbol) bool {
 		if !s.external() {
+			n++
+		}
+		return true
+	})
+	return n
+}
+
+// SymbolCountIn returns how many symbols of that name a module of a running kernel
+// has, or the kernel itself where module is empty.
+func (im *namedFile) SymbolCountIn(module, name string) (n int) {
+	t, err := im.symbols()
+	if err != nil {
+		return 0
+	}
+	t.each(name, func(s *symbol) bool {
+		if !s.external() && int64(s.sec) < int64(len(im.sections)) && im.sections[s.sec].module == module {
 			n++
 		}
 		return true

@@ -204,24 +204,25 @@ const (
 	gotEntrySize = 8
 )
 
-// mapSymbol is one line of a symbol map.
-type mapSymbol struct {
-	Name string
-	Addr uint64
-	Size uint64 // bytes; 0 where the file does not say
-	Type byte   // nm's letter: 't', 'T', 'w', 'D' …
+// MapSymbol is one line of a symbol map.
+type MapSymbol struct {
+	Name   string
+	Module string // of a kernel that runs; empty for the kernel's own
+	Addr   uint64
+	Size   uint64 // bytes; 0 where the file does not say
+	Type   byte   // nm's letter: 't', 'T', 'w', 'D' …
 }
 
-func findSymbol(syms []mapSymbol, name string) (mapSymbol, bool) {
-	i := slices.IndexFunc(syms, func(s mapSymbol) bool { return s.Name == name })
+func findSymbol(syms []MapSymbol, name string) (MapSymbol, bool) {
+	i := slices.IndexFunc(syms, func(s MapSymbol) bool { return s.Name == name })
 	if i < 0 {
-		return mapSymbol{}, false
+		return MapSymbol{}, false
 	}
 	return syms[i], true
 }
 
 // moveSymbols adds shift to the addresses that are not absolute.
-func moveSymbols(syms []mapSymbol, shift uint64) {
+func moveSymbols(syms []MapSymbol, shift uint64) {
 	for i := range syms {
 		if syms[i].Type != 'A' {
 			syms[i].Addr += shift

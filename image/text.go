@@ -39,6 +39,9 @@ func (im *file) fromBlocks(dst []byte, s *section, off, size uint64) ([]byte, er
 		off += uint64(len(part))
 		size -= uint64(len(part))
 	}
+	if im.Running() && im.memory.Restore != nil {
+		return dst, im.memory.Restore(dst, addr)
+	}
 	return dst, nil
 }
 
@@ -150,7 +153,7 @@ func (im *file) Memory() []Range {
 // sections that are in memory; ok is false where there is none.
 func (im *file) AddrOf(off uint64) (addr uint64, ok bool) {
 	for _, i := range im.byAddr {
-		if s := &im.sections[i]; s.inFile() && off >= s.off && off-s.off < s.size {
+		if s := &im.sections[i]; !im.Running() && s.inFile() && off >= s.off && off-s.off < s.size {
 			return s.addr + off - s.off, true
 		}
 	}
@@ -162,7 +165,7 @@ func (im *file) AddrOf(off uint64) (addr uint64, ok bool) {
 // the offset that Linux wants in uprobe_events.
 func (im *file) OffsetOf(addr uint64) (off uint64, ok bool) {
 	s := im.sectionAt(addr)
-	if s == nil || !s.inFile() {
+	if s == nil || !s.inFile() || im.Running() {
 		return 0, false
 	}
 	return s.off + addr - s.addr, true

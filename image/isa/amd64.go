@@ -3,6 +3,7 @@ package isa
 import (
 	"debug/elf"
 	"encoding/binary"
+	"strings"
 
 	"xol/place"
 )
@@ -31,6 +32,7 @@ var amd64 = Record{
 		CallSize:      5,
 		TrapSize:      2,
 		JumpLabelSize: amd64JumpLabelSize,
+		FtraceSite:    amd64FtraceSite,
 		Alternatives: Alternatives{
 			Layouts:   []AltLayout{{Size: 14, Flags: 10, Lengths: 12}, {Size: 12, Lengths: 10}, {Size: amd64OldLayout, Lengths: 10}},
 			Condition: amd64Condition,
@@ -136,6 +138,17 @@ func amd64JumpLabelSize(first byte) uint64 {
 		return 2
 	}
 	return 5
+}
+
+// amd64FtraceSite finds the NOP of 5 bytes that ftrace leaves, or its call, at the start
+// of a function or after its landing pad [arch/x86/kernel/ftrace.c].
+func amd64FtraceSite(code []byte, _ bool) (off uint64, ok bool) {
+	const endbr64, nop, call = "\xf3\x0f\x1e\xfa", "\x0f\x1f\x44\x00\x00", "\xe8"
+	after, padded := strings.CutPrefix(string(code), endbr64)
+	if padded {
+		off = uint64(len(endbr64))
+	}
+	return off, strings.HasPrefix(after, nop) || strings.HasPrefix(after, call)
 }
 
 // amd64OldLayout is the size of entries up to Linux 5.12, which say how much

@@ -33,6 +33,7 @@ var arm64 = Record{
 		CallSize:     wordSize,
 		TrapSize:     wordSize,
 		FtraceAdjust: arm64FtraceAdjust,
+		FtraceSite:   arm64FtraceSite,
 		Alternatives: Alternatives{
 			Layouts:   []AltLayout{{Size: 12, Lengths: 10}},
 			Condition: arm64Condition,
@@ -55,6 +56,11 @@ var arm64Words = words{
 const (
 	arm64Nop = 0xd503201f
 	arm64BTI = 0xd503245f // bti c
+
+	// What ftrace has at the entry of a function.
+	arm64KeepLink = 0xaa1e03e9 // mov x9, x30
+	arm64Call     = 0x94000000
+	arm64CallMask = 0xfc000000
 )
 
 // arm64Stubs finds the pairs of adrp x16 and ldr x17, [x16, …] that stubs
@@ -104,20 +110,31 @@ func arm64FtraceAdjust(t Text, addr uint64) uint64 {
 	return arm64FtraceOffset(&words, atEntry)
 }
 
+// arm64FtraceSite finds the NOP or call after what keeps the return address, at the
+// start of a function or after its landing pad [arch/arm64/kernel/ftrace.c].
+func arm64FtraceSite(code []byte, _ bool) (off uint64, ok bool) {
+	at := func(i uint64) uint32 {
+		if i+wordSize > uint64(len(code)) {
+			return 0
+		}
+		return binary.LittleEndian.Uint32(code[i:])
+	}
+	if at(0) == arm64BTI {
+		off = wordSize
+	}
+	site := at(off + wordSize)
+	return off + wordSize, at(off) == arm64KeepLink && (site == arm64Nop || site&arm64CallMask == arm64Call)
+}
+
 // arm64FtraceOffset finds the site in words that stand at a recorded address.
 // atEntry says that none of them come before the function.
 func arm64FtraceOffset(words *[5]uint32, atEntry bool) uint64 {
-	const (
-		keepLink = 0xaa1e03e9 // mov x9, x30
-		call     = 0x94000000
-		callMask = 0xfc000000
-	)
 	entry := func(i int) bool {
-		return (words[i] == arm64Nop || words[i] == keepLink) && (words[i+1] == arm64Nop || words[i+1]&callMask == call)
+		return (words[i] == arm64Nop || words[i] == arm64KeepLink) && (words[i+1] == arm64Nop || words[i+1]&arm64CallMask == arm64Call)
 	}
 	plain := entry(0)
 	switch {
-	case plain && (words[0] == keepLink || atEntry):
+	case plain && (words[0] == arm64KeepLink || atEntry):
 		return 4
 	case words[2] == arm64BTI && entry(3):
 		return 16

@@ -93,6 +93,9 @@ type Kernel struct {
 	// instruction is that ftrace patches [arch/*/kernel/**/ftrace.c,
 	// ftrace_call_adjust].
 	FtraceAdjust func(t Text, addr uint64) uint64
+	// FtraceSite returns how far after the start of a function, by its code in a
+	// kernel that runs, the instruction is that ftrace patches.
+	FtraceSite func(code []byte, big bool) (off uint64, ok bool)
 
 	Alternatives Alternatives
 	// Thunks are the tables of branches to thunks.
