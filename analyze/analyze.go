@@ -41,6 +41,9 @@ type Options struct {
 	// AsFile judges the text of a kernel or module as the file has it, not as it is
 	// after booting: for who knows what stands in memory.
 	AsFile bool
+	// Text returns what stands in memory where the file has code at addr, nil where it
+	// is the same. It may be nil, and may be called concurrently.
+	Text func(code []byte, addr uint64) []byte
 	// ISAs are those that a file may be for; nil means all that xol supports.
 	ISAs arch.Set
 }
@@ -94,6 +97,7 @@ type Analysis struct {
 	boot      *bootText
 	workers   int
 	armed     []uint64 // sorted
+	text      func(code []byte, addr uint64) []byte
 
 	surveying sync.Mutex
 	survey    *survey
@@ -110,7 +114,7 @@ func New(img *image.Image, opt Options) (*Analysis, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Analysis{Image: img, ISA: isa, workers: opt.Workers, armed: slices.Sorted(slices.Values(opt.Armed))}
+	a := &Analysis{Image: img, ISA: isa, workers: opt.Workers, text: opt.Text, armed: slices.Sorted(slices.Values(opt.Armed))}
 	if mechanismOf(opt.Profile, img.Kind()) == classify.Kprobes {
 		a.Extent = image.ExtentNext
 	}
@@ -126,7 +130,7 @@ func New(img *image.Image, opt Options) (*Analysis, error) {
 		return err
 	})
 	a.boot = new(bootText)
-	if !opt.AsFile {
+	if !opt.AsFile && !img.Running() {
 		g.Go(func() (err error) {
 			a.boot, err = readBootText(img, isa)
 			return err
@@ -206,6 +210,7 @@ type Result struct {
 	// where they go, in the profile isa.
 	Unresolved []optcheck.Unresolved
 	Padding    uint64 // bytes at the end that were not judged
+	Changed    bool   // the text is not the file's, but what stands in memory
 	Err        error  // the text could not be read; Insts is empty then
 
 	asked   optcheck.Function // by optimizable
@@ -226,7 +231,7 @@ func (a *Analysis) Judge(f image.Function) *Result {
 			return r
 		}
 	}
-	a.judge(r, whole)
+	a.judgeText(r, whole)
 	return r
 }
 
@@ -243,7 +248,7 @@ func (a *Analysis) JudgeTo(ctx context.Context, r *Result, f image.Function) {
 		}
 	}
 	r.cutPadding()
-	a.judge(r, whole)
+	a.judgeText(r, whole)
 }
 
 // JudgeText judges a function as Judge does, whose text is code and not the file's:
@@ -254,22 +259,46 @@ func (a *Analysis) JudgeText(f image.Function, code []byte) *Result {
 	if r.Err != nil || bytes.Equal(r.Code, code) {
 		return r
 	}
+	var whole *survey
+	if a.wantsSurvey() {
+		if whole, r.Err = a.surveyed(context.Background()); r.Err != nil {
+			return r
+		}
+	}
 	file := r.Code
 	r.start(f)
 	r.Code = code
-	if !a.wantsSurvey() {
+	a.judgeChanged(r, file, whole)
+	return r
+}
+
+// judgeChanged judges the text of r, which the file has otherwise.
+func (a *Analysis) judgeChanged(r *Result, file []byte, whole *survey) {
+	r.Changed = true
+	if whole == nil {
 		a.judge(r, nil)
-		return r
+		return
 	}
-	whole, err := a.surveyed(context.Background())
-	if r.Err = err; err != nil {
-		return r
-	}
-	changed := *whole
-	changed.data = newMarkIndex(unchanged(whole.data.touching(nil, f.Addr, f.End()), f.Addr, file, code), nil)
+	f, changed := &r.Function, *whole
+	changed.data = newMarkIndex(unchanged(whole.data.touching(nil, f.Addr, f.End()), f.Addr, file, r.Code), nil)
 	changed.unresolved = map[uint64][]optcheck.Unresolved{f.Addr: {{Addr: f.Addr, What: "the text is not the file's"}}}
 	a.judge(r, &changed)
-	return r
+}
+
+// judgeText judges the text of r as it is in memory.
+func (a *Analysis) judgeText(r *Result, whole *survey) {
+	if a.text == nil {
+		a.judge(r, whole)
+		return
+	}
+	now := a.text(r.Code, r.Addr)
+	if now == nil {
+		a.judge(r, whole)
+		return
+	}
+	file := bytes.Clone(r.Code)
+	r.Code = append(r.Code[:0], now...)
+	a.judgeChanged(r, file, whole)
 }
 
 // unchanged returns the marks of bytes that are the same in two texts at addr.
@@ -282,7 +311,7 @@ func unchanged(marks place.Marks, addr uint64, a, b []byte) place.Marks {
 
 // start makes r the result of f, in the memory that r has.
 func (r *Result) start(f image.Function) {
-	r.Function, r.Padding = f, 0
+	r.Function, r.Padding, r.Changed = f, 0, false
 	r.Name, r.Addr = f.Name, f.Addr
 	r.Insts, r.Verdicts, r.Marks = r.Insts[:0], r.Verdicts[:0], r.Marks[:0]
 	r.Optimize, r.Unresolved = r.Optimize[:0], nil

@@ -161,6 +161,6 @@ func (a *Analysis) JudgeInto(ctx context.Context, r *Result, f image.Function) e
 func (a *Analysis) judgeAsEach(r *Result, f image.Function, whole *survey) {
 	if a.read(r, f) {
 		r.cutPadding()
-		a.judge(r, whole)
+		a.judgeText(r, whole)
 	}
 }

@@ -29,12 +29,10 @@ func detect(img *image.Image, isa arch.ISA, known kernel.Facts) (kernel.Facts, e
 	if known.Release == "" && known.Version == 0 {
 		known.Identity = Identify(img)
 	}
-	if packed, ok := img.EmbeddedConfig(); ok && known.Config == nil {
-		config, err := kconfig.Read(bytes.NewReader(packed))
-		if err != nil {
-			return known, &image.FormatError{What: "cannot read the configuration in the kernel", Err: err}
+	if known.Config == nil {
+		if err := readEmbedded(img, &known); err != nil {
+			return known, err
 		}
-		known.Config = config
 	}
 	// What names a kernel has tells how it was built, where they are all of a kernel
 	// that has kprobes.
@@ -42,6 +40,20 @@ func detect(img *image.Image, isa arch.ISA, known kernel.Facts) (kernel.Facts, e
 		known.HasSymbol = func(name string) bool { return img.SymbolCount(name) > 0 }
 	}
 	return known, known.Check()
+}
+
+// readEmbedded takes the configuration that a kernel carries.
+func readEmbedded(img *image.Image, known *kernel.Facts) error {
+	packed, ok := img.EmbeddedConfig()
+	if !ok {
+		return nil
+	}
+	config, err := kconfig.Read(bytes.NewReader(packed))
+	if err != nil {
+		return &image.FormatError{What: "cannot read the configuration in the kernel", Err: err}
+	}
+	known.Config = config
+	return nil
 }
 
 // DefaultProfile returns the name of the profile for a file whose kernel is known:

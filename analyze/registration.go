@@ -50,16 +50,51 @@ func (a *Analysis) registered(r *Result, q *Request) registration.Probe {
 	f := &r.Function
 	p := registration.Probe{
 		Symbol: q.Symbol, Module: q.Module, Offset: q.Offset, Return: q.Return,
-		Function: f.Name, OnEntry: a.onEntry(r, q.Addr), Traceable: a.traceable(r), ModuleLoaded: q.Module != "",
+		Function: f.Name, OnEntry: a.onEntry(r, q.Addr), Traceable: a.traceable(r), ModuleLoaded: a.moduleLoaded(q.Module),
 	}
 	p.AtStart = q.Addr == f.Addr || r.Marks.At(q.Addr)&place.Ftrace != 0
-	if q.Symbol != "" {
-		p.Count = a.Image.SymbolCount(q.Symbol)
-		if a.Image.Kind() == image.KindKernel {
-			p.InKernel = p.Count
+	if q.Symbol == "" {
+		return p
+	}
+	p.Count = a.Image.SymbolCount(q.Symbol)
+	if a.Image.Kind() == image.KindKernel {
+		p.Count = a.Image.SymbolCountIn("", q.Symbol)
+		p.InKernel = p.Count
+	}
+	if a.Kernel.Modules != nil {
+		n, _ := a.Kernel.Modules.Count(q.Module, q.Symbol)
+		if q.Module != "" {
+			p.Count = 0
 		}
+		p.Count += n
 	}
 	return p
+}
+
+// moduleLoaded reports whether there is a module. Where it is not known which are
+// loaded, that of a file is taken to be.
+func (a *Analysis) moduleLoaded(name string) bool {
+	return name != "" && (a.Kernel.Modules == nil || a.Kernel.Modules.Loaded(name))
+}
+
+// Unknown returns the rule by which the interface refuses a probe on a symbol that
+// the kernel has not; nil in profiles that are not those of kprobes, and where a module
+// may have it. awaited says that there is no such module, and that the interface takes
+// the probe for when it is loaded.
+func (a *Analysis) Unknown(via registration.Via, symbol, module string) (rule *classify.Rule, awaited bool) {
+	if m, _, _ := classify.ParseProfile(a.Profile.Name()); m != classify.Kprobes {
+		return nil, false
+	}
+	modules := a.Kernel.Modules
+	if modules == nil {
+		return a.interfaces.Refuse(via, &registration.Probe{Symbol: symbol, Module: module}), false
+	}
+	if n, known := modules.Count(module, symbol); n > 0 || !known && (module == "" || modules.Loaded(module)) {
+		return nil, false
+	}
+	loaded := modules.Loaded(module)
+	rule = a.interfaces.Refuse(via, &registration.Probe{Symbol: symbol, Module: module, ModuleLoaded: loaded})
+	return rule, rule == nil && module != "" && !loaded
 }
 
 // onEntry reports whether the kernel takes addr for the entry of r

@@ -13,7 +13,7 @@ func OpenMemory(m *Memory, opt Options) (*Image, error) {
 	}
 	im := &Image{opt: opt}
 	im.memory, im.isas, im.size = m, opt.isas(), math.MaxInt64
-	im.banner = func() string { return m.Banner }
+	im.claims = func() (banner string, config []byte) { return m.Banner, nil }
 	im.kernelNames = func() ([]MapSymbol, error) { return m.Symbols, nil }
 	im.symbols = sync.OnceValues(im.readSymbols)
 	im.relocate = im.relocateSection

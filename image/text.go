@@ -22,7 +22,11 @@ func (im *file) Code(dst []byte, addr, size uint64) ([]byte, error) {
 	if size > s.end()-addr {
 		return nil, im.notText(s.end())
 	}
-	return im.fromBlocks(dst, s, addr-s.addr, size)
+	code, err := im.fromBlocks(dst, s, addr-s.addr, size)
+	if err == nil && im.Running() && im.memory.Restore != nil {
+		err = im.memory.Restore(code, addr)
+	}
+	return code, err
 }
 
 // fromBlocks returns size bytes at off of a section in memory, by way of its blocks.
@@ -38,9 +42,6 @@ func (im *file) fromBlocks(dst []byte, s *section, off, size uint64) ([]byte, er
 		dst = append(dst, part...)
 		off += uint64(len(part))
 		size -= uint64(len(part))
-	}
-	if im.Running() && im.memory.Restore != nil {
-		return dst, im.memory.Restore(dst, addr)
 	}
 	return dst, nil
 }

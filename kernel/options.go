@@ -180,6 +180,16 @@ type Facts struct {
 	// HasSymbol reports whether the kernel has a symbol; nil where its symbols are not
 	// known.
 	HasSymbol func(name string) bool
+	// Modules are those that are loaded; nil where that is not known.
+	Modules Modules
+}
+
+// Modules are the modules that a kernel has loaded.
+type Modules interface {
+	Loaded(name string) bool
+	// Count returns how many symbols of a name a module has, or all of them where
+	// module is empty. known says whether that can be told.
+	Count(module, symbol string) (n int, known bool)
 }
 
 // Setting returns an option with the strongest source there is for it.
