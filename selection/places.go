@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,8 +22,10 @@ func find(img *image.Image, p *notation.Probe, resolve func(place string) ([]ima
 	switch {
 	case p.Kind == notation.Marker:
 		return markerPlaces(img, p)
+	case img.Running() && !strings.HasPrefix(p.Place, "0x"):
+		return inMemory(img, p, resolve)
 	case p.Module != "" && img.Kind() == image.KindKernel:
-		return nil, fmt.Errorf("%s is a module, whose symbols the kernel's file has not: give the file %s.ko", p.Module, p.Module)
+		return nil, &ModuleError{p.Module}
 	}
 	found, err := resolve(p.Place)
 	if err != nil || p.Source == "" {
@@ -36,6 +39,34 @@ func find(img *image.Image, p *notation.Probe, resolve func(place string) ([]ima
 		return nil, fmt.Errorf("%s is not in %s, or the file has no source lines", p.Place, p.Source)
 	}
 	return inSource, nil
+}
+
+// ModuleError says that a probe in a module is asked for of the kernel's file.
+type ModuleError struct{ Module string }
+
+func (e *ModuleError) Error() string {
+	return fmt.Sprintf("%s is a module, whose symbols the kernel's file has not: give the file %s.ko", e.Module, e.Module)
+}
+
+// inMemory returns where a probe may stand in a running kernel: in the module that it
+// names, else in the kernel's own text first.
+func inMemory(img *image.Image, p *notation.Probe, resolve func(place string) ([]image.Place, error)) ([]image.Place, error) {
+	found, err := resolve(p.Place)
+	if err != nil {
+		return nil, err
+	}
+	if p.Module == "" {
+		slices.SortStableFunc(found, func(a, b image.Place) int {
+			return cmp.Compare(min(len(img.ModuleOf(a.Addr)), 1), min(len(img.ModuleOf(b.Addr)), 1))
+		})
+		return found, nil
+	}
+	found = slices.DeleteFunc(found, func(at image.Place) bool { return img.ModuleOf(at.Addr) != p.Module })
+	if len(found) == 0 {
+		name, _ := image.SplitOffset(p.Place)
+		return nil, &image.SymbolNotFoundError{Name: p.Module + ":" + name}
+	}
+	return found, nil
 }
 
 func markerPlaces(img *image.Image, p *notation.Probe) (found []image.Place, err error) {

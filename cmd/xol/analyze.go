@@ -26,6 +26,7 @@ type analyzeOptions struct {
 	format     choice
 	profile    profileFlag
 	kconfig    kconfigFlag
+	system     systemFlags
 }
 
 func (a *app) analyzeCommand() *cobra.Command {
@@ -78,10 +79,13 @@ probe) of the files, with its arguments as the file has them.`,
   xol analyze --func 'vfs_*' --insns -o jsonl vmlinux
   xol analyze --summary /usr/lib/x86_64-linux-gnu
   xol analyze --symbols System.map --func @names.txt vmlinuz`,
-		Args: takes("FILE…", 1, math.MaxInt),
+		Args: takesUnlessLive(&opt.system, "FILE…", 1, math.MaxInt, 1),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if opt.cpus < 0 {
 				return usageError(cmd, fmt.Errorf("%d is no number of CPUs (--cpus)", opt.cpus))
+			}
+			if err := opt.system.check(cmd, "symbols", "markers", "summary"); err != nil {
+				return err
 			}
 			if opt.summary {
 				if opt.insns || opt.markers || len(opt.patterns) > 0 || len(opt.armed) > 0 || opt.symbols != "" {
@@ -111,6 +115,7 @@ probe) of the files, with its arguments as the file has them.`,
 	opt.format.addTo(cmd, flags, "output", "o", "output format")
 	opt.profile.addTo(cmd, flags, "rules to judge by (default by the kind of file)")
 	opt.kconfig.addTo(cmd, flags)
+	opt.system.addTo(flags)
 	return cmd
 }
 
@@ -126,8 +131,14 @@ func (a *app) analyze(opt *analyzeOptions, files []string) error {
 		return err
 	}
 	w, flush := a.results()
-	list := newListing(w, opt, a.palette(), len(files) > 1)
+	list := newListing(w, opt, a.palette(), len(files) > 1 || opt.system.pid != 0)
 	var result error
+	switch {
+	case opt.system.live:
+		result = a.analyzeKernel(list, opt, patterns)
+	case opt.system.pid != 0:
+		result = a.analyzeProcess(list, opt, patterns)
+	}
 	for _, file := range files {
 		err := a.analyzeFile(list, opt, file, symbols, patterns)
 		if _, broken := w.Write(nil); broken != nil {
@@ -142,19 +153,78 @@ func (a *app) analyze(opt *analyzeOptions, files []string) error {
 	return flush(result)
 }
 
-func (a *app) analyzeFile(list listing, opt *analyzeOptions, path string, symbols []byte, patterns []string) error {
-	img, err := a.openImage(path, symbols)
+// analyzeKernel prints the analysis of the kernel that runs, with its modules.
+func (a *app) analyzeKernel(list listing, opt *analyzeOptions, patterns []string) error {
+	s, err := a.openKernel(&opt.system, opt.kconfig.facts)
 	if err != nil {
 		return err
 	}
-	defer img.Close()
-	armed, err := resolveAll(img, opt.armed)
+	defer s.close()
+	return a.analyzeSubject(list, opt, s, patterns)
+}
+
+// analyzeProcess prints the analysis of the files that a process has mapped, one after
+// the other. A pattern has to match in one of them.
+func (a *app) analyzeProcess(list listing, opt *analyzeOptions, patterns []string) error {
+	p, err := a.openProcess(&opt.system, opt.kconfig.facts)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	var result error
+	matched := make(map[string]bool)
+	for i := range p.Files {
+		s, err := p.open(&p.Files[i])
+		if err == nil {
+			err = a.analyzeMatching(list, opt, s, patterns, matched)
+		}
+		if err != nil {
+			a.report(err)
+			result = failed
+		}
+	}
+	for _, pattern := range patterns {
+		if !matched[pattern] {
+			a.report(fmt.Errorf("process %d: %w", p.PID, &image.SymbolNotFoundError{Name: pattern, Pattern: true}))
+			result = failed
+		}
+	}
+	return result
+}
+
+// analyzeMatching prints the analysis of a file in which any of the patterns matches,
+// and notes which.
+func (a *app) analyzeMatching(list listing, opt *analyzeOptions, s *subject, patterns []string, matched map[string]bool) error {
+	var here []string
+	for _, pattern := range patterns {
+		if functions, err := s.img.Match(image.ExtentSymbol, pattern); err == nil && len(functions) > 0 {
+			here = append(here, pattern)
+			matched[pattern] = true
+		}
+	}
+	if len(patterns) > 0 && len(here) == 0 {
+		return nil
+	}
+	return a.analyzeSubject(list, opt, s, here)
+}
+
+func (a *app) analyzeFile(list listing, opt *analyzeOptions, path string, symbols []byte, patterns []string) error {
+	s, err := a.openFile(path, symbols, opt.kconfig.facts)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	return a.analyzeSubject(list, opt, s, patterns)
+}
+
+func (a *app) analyzeSubject(list listing, opt *analyzeOptions, s *subject, patterns []string) error {
+	path := s.path
+	armed, err := resolveAll(s.img, opt.armed)
 	if err != nil {
 		return fileError(path, err)
 	}
-	an, err := analyze.New(img, analyze.Options{
+	file, err := s.analyzed(analyze.Options{
 		Profile:  opt.profile.value,
-		Kernel:   opt.kconfig.facts,
 		Workers:  opt.cpus,
 		Optimize: !opt.noOptimize,
 		Armed:    armed,
@@ -162,7 +232,7 @@ func (a *app) analyzeFile(list listing, opt *analyzeOptions, path string, symbol
 	if err != nil {
 		return fileError(path, err)
 	}
-	functions, missing, err := selectFunctions(an, patterns)
+	functions, missing, err := selectFunctions(file.Analysis, patterns)
 	if err != nil {
 		return fileError(path, err)
 	}
@@ -172,7 +242,7 @@ func (a *app) analyzeFile(list listing, opt *analyzeOptions, path string, symbol
 	if len(missing) > 0 && len(functions) == 0 {
 		return failed
 	}
-	err = a.analyzeFunctions(list, &analyzedFile{path, an}, functions)
+	err = a.analyzeFunctions(list, file, file.withoutFreed(functions))
 	if err == nil && len(missing) > 0 {
 		err = failed
 	}

@@ -26,6 +26,7 @@ type listing interface {
 type analyzedFile struct {
 	path string
 	*analyze.Analysis
+	running *running // nil for a file
 }
 
 // kind says in two words what the file is.
@@ -36,6 +37,9 @@ func (f *analyzedFile) kind() string {
 // undecided is the error that what cannot be judged, since the file tells too
 // little.
 func (f *analyzedFile) undecided(what string) error {
+	if f.running != nil {
+		return fileError(f.path, fmt.Errorf("%s cannot be judged: the system does not show %v", what, f.Missing))
+	}
 	return fileError(f.path, fmt.Errorf("%s cannot be judged: the file does not tell %v; give the kernel's symbols with --symbols", what, f.Missing))
 }
 
@@ -74,10 +78,10 @@ const nowhere = math.MaxUint64
 func (f *analyzedFile) name(fn *image.Function) string {
 	if strings.HasPrefix(fn.Name, "_") {
 		if name, base := f.Image.Symbolize(fn.Addr); base == fn.Addr {
-			return name
+			return f.moduleName(name, fn.Addr)
 		}
 	}
-	return fn.Name
+	return f.moduleName(fn.Name, fn.Addr)
 }
 
 // totals are the counts over all functions of a file.

@@ -13,7 +13,6 @@ import (
 	"xol/image"
 	"xol/notation"
 	"xol/optcheck"
-	"xol/registration"
 	"xol/selection"
 )
 
@@ -26,6 +25,7 @@ type checkOptions struct {
 	profile  profileFlag
 	kconfig  kconfigFlag
 	via      viaFlag
+	system   systemFlags
 }
 
 // What --require may ask for.
@@ -60,7 +60,10 @@ hazardous, or not what --require asks for; 2 where one cannot be judged.`,
   echo 'p:name vfs_read+9 fd=%di' | xol check --in vmlinux -o sarif
   echo 'uprobe:/bin/bash:readline' | xol check`,
 		Args: takes("[SCRIPT]", 0, 1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := opt.system.check(cmd, "symbols", "in"); err != nil {
+				return err
+			}
 			return a.check(&opt, append(args, "-")[0])
 		},
 		DisableFlagsInUseLine: true,
@@ -73,6 +76,7 @@ hazardous, or not what --require asks for; 2 where one cannot be judged.`,
 	opt.profile.addTo(cmd, flags, "rules to judge by (default by the kind of file)")
 	opt.kconfig.addTo(cmd, flags)
 	opt.via.addTo(cmd, flags)
+	opt.system.addTo(flags)
 	return cmd
 }
 
@@ -133,19 +137,24 @@ type checker struct {
 	opt     *checkOptions
 	symbols []byte
 	files   map[string]*checkedFile
+	process *process // of --pid, when it is open
 }
 
 // checkedFile is a file that probes are in, with the functions that were judged.
 type checkedFile struct {
-	analyzedFile
-	judged map[uint64]*analyze.Result
-	err    error
+	*analyzedFile
+	subject *subject
+	judged  map[uint64]*analyze.Result
+	err     error
 }
 
 func (c *checker) close() {
+	if c.process != nil {
+		c.process.close()
+	}
 	for _, f := range c.files {
-		if f.Analysis != nil {
-			f.Image.Close()
+		if f.subject != nil {
+			f.subject.close()
 		}
 	}
 }
@@ -156,13 +165,12 @@ func (c *checker) line(l *notation.Line) []checked {
 	if l.Err != nil {
 		return []checked{c.mistake(l)}
 	}
-	path, err := fileOf(c.given(p), p)
+	f, err := c.fileFor(p)
+	if err == nil {
+		err = f.err
+	}
 	if err != nil {
 		return []checked{{line: l.Number, failure: err}}
-	}
-	f := c.open(path, p)
-	if f.err != nil {
-		return []checked{{line: l.Number, failure: f.err}}
 	}
 	if p.Glob && p.Kind != notation.Marker {
 		return c.pattern(l, f)
@@ -194,31 +202,75 @@ func (c *checker) mistake(l *notation.Line) checked {
 // tracingSyntax is the rule for a line that kprobe_events or uprobe_events refuses.
 var tracingSyntax = classify.Rule{ID: "tracing/syntax", Errno: classify.EINVAL, Reason: "the line is not one of kprobe_events or uprobe_events"}
 
-// open returns the file at path, ready to be judged for a probe.
-func (c *checker) open(path string, p *notation.Probe) *checkedFile {
+// fileFor returns the file that a probe is in, or the kernel that runs, and turns an
+// address in p into one of that.
+func (c *checker) fileFor(p *notation.Probe) (*checkedFile, error) {
+	switch {
+	case c.opt.system.live && p.File == "":
+		f := c.open(p, "", func() (*subject, error) { return c.openKernel(&c.opt.system, c.opt.kconfig.facts) })
+		if f.err == nil {
+			*p = f.subject.inImage(*p)
+		}
+		return f, nil
+	case c.opt.system.pid != 0:
+		return c.fileOfProcess(p)
+	}
+	path, err := fileOf(c.given(p), p)
+	if err != nil {
+		return nil, err
+	}
+	return c.openPath(p, path), nil
+}
+
+// fileOfProcess returns the file of a process that a probe is in.
+func (c *checker) fileOfProcess(p *notation.Probe) (f *checkedFile, err error) {
+	if c.process == nil {
+		if c.process, err = c.openProcess(&c.opt.system, c.opt.kconfig.facts); err != nil {
+			return nil, err
+		}
+	}
+	s, found, err := c.process.find(*p)
+	if err != nil {
+		return nil, err
+	}
+	*p = found
+	if p.Kind == notation.Any {
+		found.Kind = notation.Uprobe // that is what there is for a process
+	}
+	return c.open(&found, s.path, func() (*subject, error) { return s, nil }), nil
+}
+
+// openPath returns the file at a path, ready to be judged for a probe.
+func (c *checker) openPath(p *notation.Probe, path string) *checkedFile {
+	return c.open(p, path, func() (*subject, error) {
+		symbols := c.symbols
+		if path != c.opt.in {
+			symbols = nil
+		}
+		return c.openFile(path, symbols, c.opt.kconfig.facts)
+	})
+}
+
+// open returns what is opened at a path, ready to be judged for a probe.
+func (c *checker) open(p *notation.Probe, path string, open func() (*subject, error)) *checkedFile {
 	profile := c.opt.profile.value
 	if profile == "" && (p.Kind == notation.Uprobe || p.Kind == notation.Marker) {
 		profile = classify.Uprobe612
+		if c.process != nil {
+			profile = c.process.profile(path)
+		}
 	}
 	key := path + "\x00" + profile
 	if f := c.files[key]; f != nil {
 		return f
 	}
 	f := &checkedFile{judged: make(map[uint64]*analyze.Result)}
-	f.path = path
 	c.files[key] = f
-	symbols := c.symbols
-	if path != c.opt.in {
-		symbols = nil
-	}
-	img, err := c.openImage(path, symbols)
-	if err != nil {
-		f.err = err
+	if f.subject, f.err = open(); f.err != nil {
 		return f
 	}
-	if f.Analysis, err = analyze.New(img, analyze.Options{Profile: profile, Kernel: c.opt.kconfig.facts, Optimize: true}); err != nil {
-		img.Close()
-		f.err = fileError(path, err)
+	if f.analyzedFile, f.err = f.subject.analyzed(analyze.Options{Profile: profile, Optimize: true}); f.err != nil {
+		f.err = fileError(f.subject.path, f.err)
 	}
 	return f
 }
@@ -239,11 +291,17 @@ func (c *checker) pattern(l *notation.Line, f *checkedFile) (rows []checked) {
 
 // probe judges the places that a probe means.
 func (c *checker) probe(line int, f *checkedFile, p *notation.Probe) []checked {
-	found, err := selection.Places(f.Image, p)
+	found, err := f.subject.places(p)
 	var unknown *image.SymbolNotFoundError
-	if errors.As(err, &unknown) {
-		if rule := c.unknown(f, p); rule != nil {
+	var elsewhere *selection.ModuleError
+	if errors.As(err, &unknown) || errors.As(err, &elsewhere) && f.Kernel.Modules != nil {
+		symbol, _ := image.SplitOffset(p.Place)
+		rule, awaited := f.Unknown(c.opt.via.of(p), symbol, p.Module)
+		switch {
+		case rule != nil:
 			return []checked{{line: line, place: p.Text, verdict: classify.Refuse(rule), reason: err.Error(), remedy: rule.Remedy}}
+		case awaited:
+			return []checked{{line: line, place: p.Text}}
 		}
 	}
 	if err != nil {
@@ -257,17 +315,6 @@ func (c *checker) probe(line int, f *checkedFile, p *notation.Probe) []checked {
 		rows[i] = c.at(line, f, p, &found[i])
 	}
 	return rows
-}
-
-// unknown returns the rule by which a kernel refuses a name that it has not; nil where
-// it is no kernel's.
-func (c *checker) unknown(f *checkedFile, p *notation.Probe) *classify.Rule {
-	if mechanismOf(f.Profile.Name()) != classify.Kprobes {
-		return nil
-	}
-	k := f.Kernel.Registration()
-	symbol, _ := image.SplitOffset(p.Place)
-	return k.Refuse(c.opt.via.of(p), &registration.Probe{Symbol: symbol, Module: p.Module})
 }
 
 // at judges a probe at one place.
@@ -288,7 +335,7 @@ func (c *checker) at(line int, f *checkedFile, p *notation.Probe, at *image.Plac
 		return r
 	}
 	e := explanation{probe: p, via: c.opt.via.of(p), request: request(p, at), addr: at.Addr}
-	a := answer{file: &f.analyzedFile, result: res}
+	a := answer{file: f.analyzedFile, result: res}
 	a.ask(&e, at.Named)
 	if a.verdict.Undecided() {
 		r.failure = f.undecided(p.Text)

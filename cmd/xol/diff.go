@@ -196,7 +196,7 @@ func (a *app) openSide(opt *diffOptions, files []string, side int, first *analyz
 		img.Close()
 		return nil, fileError(file, err)
 	}
-	return &analyzedFile{file, an}, nil
+	return &analyzedFile{path: file, Analysis: an}, nil
 }
 
 func matchesAny(patterns []string, name string) bool {

@@ -18,7 +18,6 @@ import (
 	"xol/optcheck"
 	"xol/place"
 	"xol/registration"
-	"xol/selection"
 )
 
 // explainOptions are the flags of explain.
@@ -31,6 +30,7 @@ type explainOptions struct {
 	profile profileFlag
 	kconfig kconfigFlag
 	via     viaFlag
+	system  systemFlags
 }
 
 func (a *app) explainCommand() *cobra.Command {
@@ -73,11 +73,14 @@ tells too little to judge it, as a kernel without names does.`,
   xol explain --profile uprobe-linux-6.12 -o json ./a.out main.c:12
   xol explain uretprobe:/bin/bash:readline
   xol explain --via kprobe_events --kconfig /boot/config-6.1.0-50-amd64 vmlinux vfs_read+9`,
-		Args:              takes("[FILE] PLACE", 1, 2),
+		Args:              takesUnlessLive(&opt.system, "[FILE] PLACE", 1, 2, 0),
 		ValidArgsFunction: a.completePlace,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opt.context < 0 {
 				return usageError(cmd, errors.New("--context must not be negative"))
+			}
+			if err := opt.system.check(cmd, "symbols"); err != nil {
+				return err
 			}
 			given := ""
 			if len(args) == 2 {
@@ -96,6 +99,7 @@ tells too little to judge it, as a kernel without names does.`,
 	opt.profile.addTo(cmd, flags, "rules to judge by first (default by the kind of file)")
 	opt.kconfig.addTo(cmd, flags)
 	opt.via.addTo(cmd, flags)
+	opt.system.addTo(flags)
 	return cmd
 }
 
@@ -130,22 +134,14 @@ func (a *app) explain(opt *explainOptions, given, where string) error {
 	if err != nil {
 		return err
 	}
-	path, err := fileOf(given, &probe)
+	s, err := a.openFor(opt, given, &probe)
 	if err != nil {
 		return err
 	}
-	symbols, err := a.readSymbols(opt.symbols)
+	defer s.close()
+	e, err := newExplanation(s, opt, &probe)
 	if err != nil {
-		return err
-	}
-	img, err := a.openImage(path, symbols)
-	if err != nil {
-		return err
-	}
-	defer img.Close()
-	e, err := newExplanation(img, opt, path, &probe)
-	if err != nil {
-		return fileError(path, err)
+		return fileError(s.path, err)
 	}
 	w, flush := a.results()
 	if opt.format.value == formatJSON {
@@ -157,6 +153,45 @@ func (a *app) explain(opt *explainOptions, given, where string) error {
 		err = e.status()
 	}
 	return flush(err)
+}
+
+// openFor opens what a probe is asked about: what runs, the file that is given, or the
+// one that the probe names.
+func (a *app) openFor(opt *explainOptions, given string, p *notation.Probe) (*subject, error) {
+	switch {
+	case opt.system.live && p.File == "":
+		s, err := a.openKernel(&opt.system, opt.kconfig.facts)
+		if err == nil {
+			*p = s.inImage(*p)
+		}
+		return s, err
+	case opt.system.pid != 0:
+		return a.openInProcess(opt, p)
+	}
+	path, err := fileOf(given, p)
+	if err != nil {
+		return nil, err
+	}
+	symbols, err := a.readSymbols(opt.symbols)
+	if err != nil {
+		return nil, err
+	}
+	return a.openFile(path, symbols, opt.kconfig.facts)
+}
+
+// openInProcess opens the file of a process that a probe is in.
+func (a *app) openInProcess(opt *explainOptions, p *notation.Probe) (*subject, error) {
+	of, err := a.openProcess(&opt.system, opt.kconfig.facts)
+	if err != nil {
+		return nil, err
+	}
+	s, found, err := of.find(*p)
+	if err != nil {
+		of.close()
+		return nil, err
+	}
+	*p, s.close = found, of.close
+	return s, nil
 }
 
 // status returns what the exit status tells of the first profile's answer.
@@ -207,8 +242,8 @@ type refusal struct {
 	rule *classify.Rule
 }
 
-func newExplanation(img *image.Image, opt *explainOptions, path string, probe *notation.Probe) (*explanation, error) {
-	meant, err := selection.Places(img, probe)
+func newExplanation(s *subject, opt *explainOptions, probe *notation.Probe) (*explanation, error) {
+	meant, err := s.places(probe)
 	if err != nil {
 		return nil, err
 	}
@@ -217,24 +252,30 @@ func newExplanation(img *image.Image, opt *explainOptions, path string, probe *n
 	for _, p := range meant[1:] {
 		e.also = append(e.also, p.Addr)
 	}
-	armed, err := resolveAll(img, opt.armed)
+	armed, err := resolveAll(s.img, opt.armed)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range explainedProfiles(img.Kind(), opt.profile.value) {
-		an, err := analyze.New(img, analyze.Options{Profile: name, Kernel: opt.kconfig.facts, Optimize: true, Armed: armed})
+	for _, name := range explainedProfiles(s.img.Kind(), opt.profile.value, s.uprobes()) {
+		file, err := s.analyzed(analyze.Options{Profile: name, Optimize: true, Armed: armed})
 		if err != nil {
 			return nil, err
 		}
-		f, ok := holder(an, e.addr)
+		f, ok := holder(file.Analysis, e.addr)
 		if !ok {
 			return nil, fmt.Errorf("%#x is in text, but belongs to no function", e.addr)
 		}
-		res := an.Judge(f)
+		if file.freedText(&f) && mechanismOf(file.Profile.Name()) != classify.Kprobes {
+			if len(e.answers) == 0 {
+				return nil, fmt.Errorf("%s: the kernel has freed this text after booting", f.Name)
+			}
+			continue // there is no instruction to be judged
+		}
+		res := file.Judge(f)
 		if res.Err != nil {
 			return nil, res.Err
 		}
-		a := answer{file: &analyzedFile{path, an}, result: res, forms: an.Forms(res)}
+		a := answer{file: file, result: res, forms: file.Forms(res)}
 		a.ask(e, meant[0].Named)
 		e.answers = append(e.answers, a)
 	}
@@ -317,10 +358,10 @@ func (a *answer) hasBreakpoint() bool { return a.verdict.Exec != classify.ExecFt
 
 // explainedProfiles returns the profiles that have something to say about a
 // kind of file, first the one that was asked for. That of a kernel's own version has
-// no name here.
-func explainedProfiles(kind image.Kind, first string) []string {
+// no name here; uprobes is the one for a program.
+func explainedProfiles(kind image.Kind, first, uprobes string) []string {
 	const own = ""
-	names := []string{classify.ISA, classify.Uprobe612}
+	names := []string{classify.ISA, uprobes}
 	if kind == image.KindKernel || kind == image.KindModule {
 		names = []string{own, classify.ISA}
 	}
@@ -360,9 +401,10 @@ func holder(an *analyze.Analysis, addr uint64) (image.Function, bool) {
 // around returns the instructions around the one that holds the address, at
 // most n on either side, and the index of that one; -1 where there is none.
 func (e *explanation) around(n int) (insts []decode.Inst, asked int) {
-	all := e.answers[0].result.Insts
+	a := &e.answers[0]
+	all := a.result.Insts
 	i, _ := decode.Find(all, e.addr)
-	if i < 0 {
+	if i < 0 || a.file.freedText(&a.result.Function) {
 		return nil, -1
 	}
 	from := max(0, i-n)
@@ -416,6 +458,7 @@ func (e *explanation) notes(of []note, lo, hi uint64) []string {
 // instNotes returns what is told about one instruction.
 func (e *explanation) instNotes(inst *decode.Inst) []string {
 	notes := append(e.notes(siteNotes[:], inst.Addr, inst.Next()), e.answers[0].bootNotes(inst)...)
+	notes = append(notes, e.answers[0].file.probeNotes(inst.Addr, inst.Next())...)
 	holds := func(addr uint64) bool { return inst.Addr <= addr && addr < inst.Next() }
 	if f := &e.answers[0].result.Function; f.LocalEntry != 0 && holds(f.Addr) {
 		notes = append(notes, "global entry")
@@ -464,5 +507,5 @@ func (a *answer) placeOf(addr uint64) string {
 	if name == "" {
 		return fmt.Sprintf("%#x", addr)
 	}
-	return placeName(name, addr-base)
+	return placeName(a.file.moduleName(name, addr), addr-base)
 }

@@ -7,6 +7,7 @@ import (
 
 	"xol/classify"
 	"xol/decode"
+	"xol/live"
 	"xol/registration"
 )
 
@@ -34,6 +35,16 @@ type (
 		Around   []instJSON   `json:"around"`
 		Profiles []answerJSON `json:"profiles"`
 		Region   *regionJSON  `json:"region,omitempty"`
+		Live     *liveJSON    `json:"live,omitempty"` // what runs, where that is asked
+	}
+	liveJSON struct {
+		Addr   *address   `json:"addr,omitempty"`   // where the place is in memory
+		Text   string     `json:"text"`             // where the text is from: "memory" or "file"
+		Module string     `json:"module,omitempty"` // of the kernel, that has the function
+		Freed  bool       `json:"freed,omitempty"`  // the text is gone: it was init text
+		Probes []string   `json:"probes,omitempty"` // registered in the function
+		PID    int        `json:"pid,omitempty"`    // of the process
+		Gaps   []live.Gap `json:"gaps,omitempty"`   // what the system does not show
 	}
 	functionJSON struct {
 		Name  string  `json:"name"`
@@ -187,10 +198,33 @@ func (e *explanation) writeJSON(w io.Writer, context int) error {
 	if e.region != nil {
 		out.Region = e.region.json()
 	}
+	out.Live = e.live()
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(&out)
+}
+
+// live returns what is told of what runs; nil for a file.
+func (e *explanation) live() *liveJSON {
+	file, f := e.answers[0].file, &e.answers[0].result.Function
+	if file.running == nil {
+		return nil
+	}
+	j := &liveJSON{Text: "file", Module: file.Image.ModuleOf(f.Addr), Freed: file.freedText(f), Gaps: file.running.gaps}
+	if file.running.memory || e.answers[0].result.Changed {
+		j.Text = "memory"
+	}
+	if p := file.running.process; p != nil {
+		j.PID = p.of.PID
+	}
+	if now, ok := file.addressNow(e.addr); ok {
+		j.Addr = known(now)
+	}
+	for _, p := range file.probesIn(f.Addr, f.End()) {
+		j.Probes = append(j.Probes, p.String())
+	}
+	return j
 }
 
 func (e *explanation) instJSON(inst *decode.Inst) instJSON {

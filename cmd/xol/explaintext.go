@@ -47,6 +47,9 @@ func (e *explanation) header(t *table) {
 	f := &a.result.Function
 	t.paint(placeName(a.file.name(f), e.addr-f.Addr), bold)
 	facts := []string{"", fmt.Sprintf("%#x", e.addr)}
+	if now, ok := a.file.addressNow(e.addr); ok && now != e.addr {
+		facts = append(facts, fmt.Sprintf("in memory at %#x", now))
+	}
 	if off := a.file.offset(e.addr); off != nowhere {
 		facts = append(facts, fmt.Sprintf("file:%#x", uint64(off)))
 	}
@@ -58,6 +61,14 @@ func (e *explanation) header(t *table) {
 		strings.Join(append([]string{a.file.kind()}, e.notes(textNotes[:], e.addr, e.addr+1)...), ", "))
 	t.paint(strings.Join(facts, separator), plain)
 	t.end()
+	if a.result.Changed {
+		t.paint("the text in memory is not that of the file; what is in memory is judged", yellow)
+		t.end()
+	}
+	if a.file.freedText(f) {
+		t.paint("the kernel has freed this text after booting: what stood here is not shown", yellow)
+		t.end()
+	}
 	if m := a.file.Missing; m != 0 {
 		t.paint(fmt.Sprintf("not known of this kernel: %v", m), yellow)
 		t.end()
@@ -331,6 +342,9 @@ func (a *answer) details(addr uint64) []detail {
 	}
 	for _, r := range a.elsewhere {
 		add(yellow, "by %s: refused, %v (%d): %s (%s)", joinVias(r.via), r.rule.Errno, int(r.rule.Errno), r.rule.Reason, r.rule.ID)
+	}
+	if text := a.joins(addr); text != "" {
+		add(plain, "%s", text)
 	}
 	if text := a.returnText(); text != "" {
 		add(plain, "%s", text)

@@ -68,9 +68,9 @@ func (a *app) probes(opt *probesOptions, path string) error {
 		return err
 	}
 	c.opt.in = path
-	f := c.open(path, new(notation.Probe))
+	f := c.openPath(new(notation.Probe), path)
 	if f.err == nil && f.Image.Kind() == image.KindProgram { // what tracers do with it is a uprobe
-		f = c.open(path, &notation.Probe{Kind: notation.Uprobe})
+		f = c.openPath(&notation.Probe{Kind: notation.Uprobe}, path)
 	}
 	if f.err != nil {
 		return f.err

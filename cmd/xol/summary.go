@@ -251,7 +251,7 @@ func (s *summary) judge(ctx context.Context, path string, r io.ReaderAt, size in
 	if err != nil {
 		return row, err
 	}
-	file := &analyzedFile{path, an}
+	file := &analyzedFile{path: path, Analysis: an}
 	row = fileRow{path: path, kind: file.kind(), arch: an.ISA.Name(), profile: an.Profile.Name()}
 	err = analyze.Gather(ctx, an, an.Functions(), func(part *fileRow, r *analyze.Result) {
 		var one analyze.Summary
