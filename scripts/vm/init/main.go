@@ -1,5 +1,7 @@
 // Init is the only program of a machine that scripts/vm/run boots: it registers probes
-// through kprobe_events, asks xol about the same ones, and compares the errors.
+// through kprobe_events, asks xol about the same ones, and compares the errors. It asks
+// about the kernel's file, and then about the kernel that runs: with all that it shows,
+// with probes in its text, without debugfs, and without its memory.
 package main
 
 import (
@@ -8,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -15,11 +18,16 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
+	"unsafe"
 )
 
 const (
-	kernel = "/vmlinuz"
+	module = "/module.ko"
 	events = "/sys/kernel/tracing/kprobe_events"
+	enable = "/sys/kernel/tracing/events/xol/enable"
+	// hidden is a system that shows what this one does, but for its memory.
+	hidden = "/hidden"
 )
 
 func main() {
@@ -36,6 +44,9 @@ func run() error {
 			return fmt.Errorf("mount %s: %w", m[1], err)
 		}
 	}
+	if err := load(module); err != nil {
+		return err
+	}
 	symbols, err := readSymbols("/proc/kallsyms")
 	if err != nil {
 		return err
@@ -44,25 +55,138 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	lines := choose(symbols, blacklist, rand.New(rand.NewPCG(seed(), 0)))
-	kernelSays := make([]int, len(lines))
-	for i, line := range lines {
-		if kernelSays[i], err = register(line); err != nil {
-			return err
-		}
-	}
-	xolSays, err := ask(lines)
+	version, err := os.ReadFile("/proc/version")
 	if err != nil {
 		return err
 	}
-	return compare(lines, kernelSays, xolSays)
+	fmt.Printf("vm: %s", version)
+	r := rand.New(rand.NewPCG(option("seed"), 0))
+	file, err := kernelFile()
+	if err != nil {
+		return err
+	}
+	ofFile := choose(symbols, blacklist, r)
+	said, err := registerAll(ofFile)
+	if err != nil {
+		return err
+	}
+	differ, err := compare("its file", ofFile, said, "--in", file)
+	if err != nil {
+		return err
+	}
+	n, err := live(symbols, blacklist, r)
+	if err != nil {
+		return err
+	}
+	if differ += n; differ > 0 {
+		fmt.Printf("vm: %d differ\n", differ)
+		return nil
+	}
+	fmt.Println("vm: none differs")
+	return nil
 }
 
-// seed returns the number on the kernel's command line that the choice hangs on.
-func seed() uint64 {
+// live compares what the running kernel says with what xol makes of it.
+func live(symbols []symbol, blacklist []string, r *rand.Rand) (differ int, err error) {
+	lines := chooseLive(symbols, blacklist, r)
+	said, err := registerAll(lines)
+	if err != nil {
+		return 0, err
+	}
+	if differ, err = compare("what runs", lines, said, "--live"); err != nil {
+		return 0, err
+	}
+	n, err := explained(lines, said)
+	if err != nil {
+		return 0, err
+	}
+	differ += n
+	if err := arm(lines, said); err != nil {
+		return 0, err
+	}
+	n, err = compare("what runs, with probes in it", lines, said, "--live")
+	if err != nil {
+		return 0, err
+	}
+	differ += n
+	// Probes stay while they are not listed, and then go.
+	if err := syscall.Unmount("/sys/kernel/debug", 0); err != nil {
+		return 0, err
+	}
+	if n, err = compare("what runs, without debugfs", lines, said, "--live"); err != nil {
+		return 0, err
+	}
+	differ += n
+	if err := os.WriteFile(enable, []byte("0"), 0); err != nil {
+		return 0, err
+	}
+	// Without memory there are no modules, nor what the kernel's own patches made.
+	if n, err = compare("what runs, without kcore", ofKernel(lines), ofKernelSaid(lines, said), "--live", "--sysroot", hidden); err != nil {
+		return 0, err
+	}
+	return differ + n, nil
+}
+
+// ofKernel returns the lines that are about the kernel's own text, ofKernelSaid what
+// the kernel said to them.
+func ofKernel(lines []string) (own []string) {
+	for _, line := range lines {
+		if !aboutModule(line) {
+			own = append(own, line)
+		}
+	}
+	return own
+}
+
+func ofKernelSaid(lines []string, said []int) (own []int) {
+	for i, line := range lines {
+		if !aboutModule(line) {
+			own = append(own, said[i])
+		}
+	}
+	return own
+}
+
+// aboutModule reports whether a line names a place in a module.
+func aboutModule(line string) bool {
+	_, place, _ := strings.Cut(line, " ")
+	return strings.HasPrefix(place, moduleName+":") || strings.HasPrefix(place, "0x")
+}
+
+// kernelFile returns the path of the kernel's file.
+func kernelFile() (string, error) {
+	release, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	return "/boot/vmlinuz-" + strings.TrimSpace(string(release)), err
+}
+
+// load loads a module.
+func load(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	none := [1]byte{}
+	if _, _, errno := syscall.Syscall(finitModule, f.Fd(), uintptr(unsafe.Pointer(&none[0])), 0); errno != 0 {
+		return fmt.Errorf("load %s: %w", path, errno)
+	}
+	return nil
+}
+
+const finitModule = 313 // on x86-64
+
+// moduleName is that of the module which is loaded, and missingModule one that is not.
+const (
+	moduleName    = "tun"
+	missingModule = "nfsd"
+)
+
+// option returns a number that scripts/vm/run puts on the kernel's command line: seed,
+// which the choice of places hangs on, or explain, how many are explained.
+func option(name string) uint64 {
 	text, _ := os.ReadFile("/proc/cmdline")
 	for _, word := range strings.Fields(string(text)) {
-		if s, ok := strings.CutPrefix(word, "seed="); ok {
+		if s, ok := strings.CutPrefix(word, name+"="); ok {
 			n, _ := strconv.ParseUint(s, 10, 64)
 			return n
 		}
@@ -72,12 +196,14 @@ func seed() uint64 {
 
 // symbol is a function of the kernel, with the bytes to the next one.
 type symbol struct {
-	name string
-	addr uint64
-	size uint64
+	name   string
+	module string // empty for the kernel's own
+	addr   uint64
+	size   uint64
+	freed  bool // after booting
 }
 
-// readSymbols reads the kernel's functions, sorted by address.
+// readSymbols reads the functions of the kernel and of its module, sorted by address.
 func readSymbols(path string) (all []symbol, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -87,7 +213,7 @@ func readSymbols(path string) (all []symbol, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
-		if len(fields) != 3 { // a module's has four
+		if len(fields) < 3 {
 			continue
 		}
 		addr, err := strconv.ParseUint(fields[0], 16, 64)
@@ -98,14 +224,17 @@ func readSymbols(path string) (all []symbol, err error) {
 			end = addr
 		}
 		if fields[1] == "t" || fields[1] == "T" {
-			all = append(all, symbol{name: fields[2], addr: addr})
+			all = append(all, symbol{name: fields[2], addr: addr, module: strings.Trim(strings.Join(fields[3:], ""), "[]")})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b symbol) int { return int(int64(a.addr - b.addr)) })
 	for i := 1; i < len(all); i++ {
 		all[i-1].size = all[i].addr - all[i-1].addr
 	}
-	return slices.DeleteFunc(all, func(s symbol) bool { return s.size == 0 || s.addr >= end }), nil
+	for i := range all {
+		all[i].freed = all[i].module == "" && all[i].addr >= end
+	}
+	return slices.DeleteFunc(all, func(s symbol) bool { return s.size == 0 || s.module != "" && s.module != moduleName }), nil
 }
 
 // readBlacklist reads the names of functions that may not be probed.
@@ -123,23 +252,12 @@ func readBlacklist(path string) (names []string, err error) {
 // functions and of instructions, returns, names of several functions and of none, and
 // what is forbidden.
 func choose(symbols []symbol, blacklist []string, r *rand.Rand) (lines []string) {
-	count := make(map[string]int)
-	for _, s := range symbols {
-		count[s.name]++
-	}
+	symbols = slices.DeleteFunc(slices.Clone(symbols), func(s symbol) bool { return s.freed || s.module != "" })
+	count := countNames(symbols)
 	add := func(letter, place string) {
 		lines = append(lines, fmt.Sprintf("%s:xol/e%d %s", letter, len(lines), place))
 	}
-	some := func(n int, fit func(*symbol) bool, use func(*symbol)) {
-		for range n {
-			for tries := 0; tries < 1_000_000; tries++ {
-				if s := &symbols[r.IntN(len(symbols))]; fit(s) {
-					use(s)
-					break
-				}
-			}
-		}
-	}
+	some := func(n int, fit func(*symbol) bool, use func(*symbol)) { pick(symbols, r, n, fit, use) }
 	unique := func(s *symbol) bool { return count[s.name] == 1 }
 	inside := func(s *symbol) string { return fmt.Sprintf("%s+%d", s.name, r.Uint64N(min(s.size, 512))) }
 	some(80, unique, func(s *symbol) { add("p", s.name) })
@@ -157,6 +275,134 @@ func choose(symbols []symbol, blacklist []string, r *rand.Rand) (lines []string)
 	}
 	add("r", "__switch_to")
 	return lines
+}
+
+func countNames(symbols []symbol) map[string]int {
+	count := make(map[string]int)
+	for _, s := range symbols {
+		count[s.name]++
+	}
+	return count
+}
+
+// pick calls use with n of the symbols that fit.
+func pick(symbols []symbol, r *rand.Rand, n int, fit func(*symbol) bool, use func(*symbol)) {
+	for range n {
+		for tries := 0; tries < 1_000_000; tries++ {
+			if s := &symbols[r.IntN(len(symbols))]; fit(s) {
+				use(s)
+				break
+			}
+		}
+	}
+}
+
+// chooseLive returns 200 lines, also about what only a running kernel has: a module,
+// addresses, text that is freed.
+func chooseLive(symbols []symbol, blacklist []string, r *rand.Rand) (lines []string) {
+	count := countNames(symbols)
+	add := func(letter, place string) {
+		lines = append(lines, fmt.Sprintf("%s:xol/l%d %s", letter, len(lines), place))
+	}
+	some := func(n int, fit func(*symbol) bool, use func(*symbol)) { pick(symbols, r, n, fit, use) }
+	own := func(s *symbol) bool { return count[s.name] == 1 && s.module == "" && !s.freed }
+	freed := func(s *symbol) bool { return count[s.name] == 1 && s.freed }
+	loaded := func(s *symbol) bool { return s.module != "" }
+	offset := func(s *symbol) uint64 { return r.Uint64N(min(s.size, 512)) }
+	some(40, own, func(s *symbol) { add("p", s.name) })
+	some(60, own, func(s *symbol) { add("p", fmt.Sprintf("%s+%d", s.name, offset(s))) })
+	some(20, own, func(s *symbol) { add("r", s.name) })
+	some(5, own, func(s *symbol) { add("r", fmt.Sprintf("%s+%d", s.name, offset(s))) })
+	some(15, own, func(s *symbol) { add("p", fmt.Sprintf("0x%x", s.addr+offset(s))) })
+	some(10, loaded, func(s *symbol) { add("p", s.module+":"+s.name) })
+	some(5, loaded, func(s *symbol) { add("p", s.name) })
+	some(10, loaded, func(s *symbol) { add("p", fmt.Sprintf("%s:%s+%d", s.module, s.name, offset(s))) })
+	some(5, loaded, func(s *symbol) { add("r", s.module+":"+s.name) })
+	some(10, func(s *symbol) bool { return count[s.name] > 1 }, func(s *symbol) { add("p", s.name) })
+	some(5, freed, func(s *symbol) { add("p", s.name) })
+	for range 10 {
+		add("p", blacklist[r.IntN(len(blacklist))])
+	}
+	add("p", "no_such_function")
+	add("p", moduleName+":no_such_function")
+	add("p", moduleName+":vfs_read")
+	add("p", missingModule+":nfsd_open")
+	add("r", "__switch_to")
+	return lines
+}
+
+// arm registers some of the probes that the kernel takes, and has them stand in the
+// text.
+func arm(lines []string, said []int) error {
+	const most = 25
+	n := 0
+	for i, line := range lines {
+		if said[i] != 0 || aboutModule(line) || strings.Contains(line, missingModule) || n == most || i%4 == 3 || strings.HasPrefix(line, "r") {
+			continue
+		}
+		place := line[strings.IndexByte(line, ' '):]
+		if errno, err := write(fmt.Sprintf("p:xol/a%d%s", n, place)); err != nil || errno != 0 {
+			return fmt.Errorf("%s: %w", line, errors.Join(err, syscall.Errno(errno)))
+		}
+		n++
+	}
+	if err := os.WriteFile(enable, []byte("1"), 0); err != nil {
+		return err
+	}
+	time.Sleep(time.Second) // for the optimizer
+	list, err := os.ReadFile("/sys/kernel/debug/kprobes/list")
+	fmt.Printf("vm: %d probes are armed, of which %d are jumps and %d of ftrace\n", n, bytes.Count(list, []byte("[OPTIMIZED]")), bytes.Count(list, []byte("[FTRACE]")))
+	return err
+}
+
+// explained asks xol explain about some of the places, one by one.
+func explained(lines []string, said []int) (differ int, err error) {
+	every := max(1, len(lines)/max(1, int(option("explain"))))
+	n, took := 0, time.Duration(0)
+	for i := 0; i < len(lines); i += every {
+		_, place, _ := strings.Cut(lines[i], " ")
+		if lines[i][0] == 'r' && strings.Contains(place, "+") {
+			continue // no tool writes it so
+		}
+		args := []string{"explain", "--live", "--via", "kprobe_events", "-o", "json", place}
+		if lines[i][0] == 'r' {
+			args[len(args)-1] += "%return"
+		}
+		start := time.Now()
+		out, stderr, err := xol("", args...)
+		if err != nil {
+			return 0, err
+		}
+		took += time.Since(start)
+		n++
+		var says struct {
+			Profiles []struct{ Errno int }
+		}
+		if json.Unmarshal(out, &says) != nil || len(says.Profiles) == 0 {
+			if said[i] == 0 || !strings.Contains(stderr, "no symbol") {
+				differ++
+				fmt.Printf("vm: differs: explain %s: %s\n", place, stderr)
+			}
+			continue
+		}
+		if says.Profiles[0].Errno != said[i] {
+			differ++
+			fmt.Printf("vm: differs: explain %s: the kernel says %d, xol %d\n", place, said[i], says.Profiles[0].Errno)
+		}
+	}
+	fmt.Printf("vm: what runs, explained: %d places, %v each\n", n, (took / time.Duration(n)).Round(time.Millisecond))
+	return differ, nil
+}
+
+// registerAll returns the kernel's answers to all lines.
+func registerAll(lines []string) (said []int, err error) {
+	said = make([]int, len(lines))
+	for i, line := range lines {
+		if said[i], err = register(line); err != nil {
+			return nil, err
+		}
+	}
+	return said, nil
 }
 
 // register writes a line to kprobe_events and takes the event away again. It returns
@@ -193,16 +439,28 @@ type answer struct {
 	Depends string
 }
 
-// ask returns what xol expects of each line.
-func ask(lines []string) ([]answer, error) {
-	cmd := exec.Command("/xol", "check", "--in", kernel, "-o", "jsonl")
-	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+// xol runs it. It may refuse what it is asked about.
+func xol(stdin string, args ...string) (out []byte, stderr string, err error) {
+	cmd := exec.Command("/xol", args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	var e bytes.Buffer
+	cmd.Stderr = &e
+	out, err = cmd.Output()
 	var exit *exec.ExitError
-	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
-		return nil, fmt.Errorf("xol: %w: %s", err, &stderr)
+	if errors.As(err, &exit) {
+		err = nil
+	}
+	return out, e.String(), err
+}
+
+// ask returns what xol expects of each line.
+func ask(lines []string, args ...string) ([]answer, error) {
+	out, stderr, err := xol(strings.Join(lines, "\n")+"\n", append([]string{"check", "-o", "jsonl"}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(stderr) {
+		fmt.Printf("vm: it says: %s", line)
 	}
 	says := slices.Repeat([]answer{{Errno: -1}}, len(lines))
 	for line := range bytes.Lines(out) {
@@ -217,32 +475,30 @@ func ask(lines []string) ([]answer, error) {
 
 // compare prints where the two do not agree. Where xol says that the CPU decides, one
 // answer of two is as good.
-func compare(lines []string, kernel []int, xol []answer) error {
+func compare(what string, lines []string, said []int, args ...string) (differ int, err error) {
+	start := time.Now()
+	says, err := ask(lines, args...)
+	if err != nil {
+		return 0, err
+	}
+	took := time.Since(start)
 	counts := make(map[int]int)
-	differ, depend := 0, 0
+	depend := 0
 	for i, line := range lines {
-		counts[kernel[i]]++
+		counts[said[i]]++
 		switch {
-		case kernel[i] == xol[i].Errno:
-		case strings.Contains(xol[i].Depends, "probe") && kernel[i] != 0 && xol[i].Errno > 0:
+		case said[i] == says[i].Errno:
+		case strings.Contains(says[i].Depends, "probe") && said[i] != 0 && says[i].Errno > 0:
 			depend++
 		default:
 			differ++
-			fmt.Printf("vm: differs: %s: the kernel says %d, xol %d\n", line, kernel[i], xol[i].Errno)
+			fmt.Printf("vm: differs: %s: the kernel says %d, xol %d\n", line, said[i], says[i].Errno)
 		}
 	}
-	version, err := os.ReadFile("/proc/version")
-	if err != nil {
-		return err
+	fmt.Printf("vm: %s: %d places in %v, of which %d depend on the CPU: %d differ;", what, len(lines), took.Round(time.Millisecond), depend, differ)
+	for _, errno := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Printf(" %d with error %d", counts[errno], errno)
 	}
-	fmt.Printf("vm: %s", version)
-	for errno, n := range counts {
-		fmt.Printf("vm: %d with error %d\n", n, errno)
-	}
-	if differ > 0 {
-		fmt.Printf("vm: %d places, %d differ\n", len(lines), differ)
-		return nil
-	}
-	fmt.Printf("vm: %d places, of which %d depend on the CPU: none differs\n", len(lines), depend)
-	return nil
+	fmt.Println()
+	return differ, nil
 }
