@@ -36,9 +36,9 @@ func (m *marker) jumpLabels(t *tableData) {
 func (m *marker) jumpLabelSize(addr uint64) uint64 {
 	k := &m.im.isa.Kernel
 	if k.JumpLabelSize != nil {
-		var buf [1]byte
-		if code, err := m.im.Code(buf[:], addr, 1); err == nil {
-			return k.JumpLabelSize(code[0])
+		var buf [2]byte
+		if code, err := m.im.Code(buf[:], addr, 2); err == nil {
+			return k.JumpLabelSize(code[0], code[1])
 		}
 	}
 	return k.CallSize

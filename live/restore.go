@@ -247,6 +247,9 @@ func (k *Kernel) suspects(isa arch.ISA, code []byte, addr uint64) (probes []Prob
 	if err != nil {
 		return nil
 	}
+	if bytes.Equal(file, code) {
+		return nil
+	}
 	for i := 0; i < len(code); i += isa.Align() {
 		if bytes.HasPrefix(file[i:], code[i:min(i+decode.MaxLen, len(code))]) {
 			continue

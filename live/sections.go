@@ -25,6 +25,10 @@ func boundsOf(syms []image.MapSymbol) bounds {
 	return b
 }
 
+// largestKernel is more than any kernel takes in memory, in bytes
+// [arch/x86/include/asm/page_64_types.h, KERNEL_IMAGE_SIZE].
+const largestKernel = 1 << 30
+
 // kernelSections divides a running kernel as its link did. What lies between
 // __init_begin and __init_end has been freed.
 func kernelSections(syms []image.MapSymbol, b bounds) []image.MemorySection {
@@ -47,6 +51,9 @@ func kernelSections(syms []image.MapSymbol, b bounds) []image.MemorySection {
 	first := text
 	if start := b["_text"]; start != 0 {
 		first = min(first, start)
+	}
+	if end-first > largestKernel {
+		return nil
 	}
 	var sections []image.MemorySection
 	for i, lo := range cuts[:len(cuts)-1] {

@@ -31,10 +31,12 @@ func (l *insnRecords) encode(dst []byte, file *analyzedFile, res *analyze.Result
 	const perRow = 360 // bytes, about
 	r := records{format: l.format, buf: slices.Grow(dst, perRow*len(res.Insts))}
 	offsets := file.offsets(&res.Function)
+	function := res.Function
+	function.Name = file.moduleName(function.Name, function.Addr)
 	for i := range res.Insts {
 		inst := &res.Insts[i]
 		jump := jumpAnswerAt(res, i)
-		l.fields(&r, file.path, &res.Function, offsets.of(inst.Addr), inst, file.text(inst), &res.Verdicts[i], &jump, res.Boot(i))
+		l.fields(&r, file.path, &function, offsets.of(inst.Addr), inst, file.text(inst), &res.Verdicts[i], &jump, res.Boot(i))
 	}
 	return r.buf
 }
@@ -97,7 +99,7 @@ func (l *functionRecords) array(s string) {
 func (l *functionRecords) begin(file *analyzedFile) {
 	if l.stream == nil {
 		l.stream = newStream(l.w, l.format, "", "", func(r *records) {
-			l.fields(r, "", new(analyze.Result), new(analyze.Summary), nil, nil)
+			l.fields(r, "", "", new(analyze.Result), new(analyze.Summary), nil, nil)
 		})
 	} else {
 		l.array(",\n")
@@ -131,7 +133,7 @@ func (f *analyzedFile) fields(r *records) {
 
 func (l *functionRecords) encode(dst []byte, file *analyzedFile, res *analyze.Result, s *analyze.Summary) []byte {
 	r := records{format: l.format, buf: dst}
-	l.fields(&r, file.path, res, s, file.ifunc(res), file.Return(res))
+	l.fields(&r, file.path, file.moduleName(res.Function.Name, res.Function.Addr), res, s, file.ifunc(res), file.Return(res))
 	return r.buf
 }
 
@@ -151,11 +153,11 @@ func ruleID(r *classify.Rule) string {
 	return r.ID
 }
 
-func (l *functionRecords) fields(r *records, path string, res *analyze.Result, s *analyze.Summary, resolver *ifunc, returns *classify.Rule) {
+func (l *functionRecords) fields(r *records, path, name string, res *analyze.Result, s *analyze.Summary, resolver *ifunc, returns *classify.Rule) {
 	r.begin()
 	r.str("kind", "function")
 	r.str("file", path)
-	r.str("name", res.Function.Name)
+	r.str("name", name)
 	r.addr("addr", res.Function.Addr)
 	r.num("size", int(res.Function.Size))
 	summaryFields(r, s)

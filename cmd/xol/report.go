@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"xol/analyze"
+	"xol/classify"
 	"xol/report"
 )
 
@@ -114,7 +115,7 @@ func (a *app) openReported(opt *reportOptions, path string, symbols []byte) (f r
 	f.Name = path
 	profiles := opt.profiles.names
 	if len(profiles) == 0 {
-		profiles = explainedProfiles(img.Kind(), "")
+		profiles = explainedProfiles(img.Kind(), "", classify.Uprobe612)
 	}
 	for _, name := range profiles {
 		an, err := analyze.New(img, analyze.Options{Profile: name, Kernel: opt.kconfig.facts, Workers: opt.cpus, Optimize: true})

@@ -163,26 +163,22 @@ func (s *subject) uprobes() string {
 func (s *subject) places(p *notation.Probe) ([]image.Place, error) {
 	found, err := selection.Places(s.img, p)
 	var unknown *image.SymbolNotFoundError
-	if m := s.facts.Modules; m != nil && errors.As(err, &unknown) {
+	var elsewhere *selection.ModuleError
+	if m := s.facts.Modules; m != nil && (errors.As(err, &unknown) || errors.As(err, &elsewhere)) {
 		symbol, _ := image.SplitOffset(p.Place)
 		if n, _ := m.Count(p.Module, symbol); n > 0 {
-			return nil, &hiddenModuleError{symbol, unknown}
+			return nil, &hiddenModuleError{symbol}
 		}
 	}
 	return found, err
 }
 
 // hiddenModuleError says that the text of a module is not shown.
-type hiddenModuleError struct {
-	symbol string
-	err    *image.SymbolNotFoundError
-}
+type hiddenModuleError struct{ symbol string }
 
 func (e *hiddenModuleError) Error() string {
 	return e.symbol + " is in a module, whose text the system does not show"
 }
-
-func (e *hiddenModuleError) Unwrap() error { return e.err }
 
 // inImage turns a run-time address that a place may be into one of the image.
 func (s *subject) inImage(p notation.Probe) notation.Probe {

@@ -132,9 +132,10 @@ func amd64Stubs(code []byte, addr, size uint64, found func(addr, slot uint64)) {
 func displacement(b []byte) uint64 { return uint64(int64(int32(binary.LittleEndian.Uint32(b)))) }
 
 // amd64JumpLabelSize tells the short from the near form, of which the
-// assembler chose one.
-func amd64JumpLabelSize(first byte) uint64 {
-	if first == 0xeb || first == 0x66 {
+// assembler chose one. Kernels up to 5.12 write the NOP that is best for a CPU: of
+// the near form that may be four prefixes and the short one's last byte.
+func amd64JumpLabelSize(first, second byte) uint64 {
+	if first == 0xeb || first == 0x66 && second == 0x90 {
 		return 2
 	}
 	return 5
@@ -143,12 +144,17 @@ func amd64JumpLabelSize(first byte) uint64 {
 // amd64FtraceSite finds the NOP of 5 bytes that ftrace leaves, or its call, at the start
 // of a function or after its landing pad [arch/x86/kernel/ftrace.c].
 func amd64FtraceSite(code []byte, _ bool) (off uint64, ok bool) {
-	const endbr64, nop, call = "\xf3\x0f\x1e\xfa", "\x0f\x1f\x44\x00\x00", "\xe8"
+	const (
+		endbr64 = "\xf3\x0f\x1e\xfa"
+		nop     = "\x0f\x1f\x44\x00\x00"
+		k8Nop   = "\x66\x66\x66\x66\x90" // up to 5.12, on CPUs for which it is better
+		call    = "\xe8"
+	)
 	after, padded := strings.CutPrefix(string(code), endbr64)
 	if padded {
 		off = uint64(len(endbr64))
 	}
-	return off, strings.HasPrefix(after, nop) || strings.HasPrefix(after, call)
+	return off, strings.HasPrefix(after, nop) || strings.HasPrefix(after, k8Nop) || strings.HasPrefix(after, call)
 }
 
 // amd64OldLayout is the size of entries up to Linux 5.12, which say how much

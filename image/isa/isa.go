@@ -87,8 +87,8 @@ type Kernel struct {
 	// and ftrace, and of the trap of BUG and CFI.
 	CallSize, TrapSize uint64
 	// JumpLabelSize returns the length of the jump or NOP at a jump label by
-	// its first byte.
-	JumpLabelSize func(first byte) uint64
+	// its first two bytes.
+	JumpLabelSize func(first, second byte) uint64
 	// FtraceAdjust returns how far after an address in __mcount_loc the
 	// instruction is that ftrace patches [arch/*/kernel/**/ftrace.c,
 	// ftrace_call_adjust].

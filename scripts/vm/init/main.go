@@ -121,33 +121,33 @@ func live(symbols []symbol, blacklist []string, r *rand.Rand) (differ int, err e
 		return 0, err
 	}
 	// Without memory there are no modules, nor what the kernel's own patches made.
-	if n, err = compare("what runs, without kcore", ofKernel(lines), ofKernelSaid(lines, said), "--live", "--sysroot", hidden); err != nil {
+	lines, said = ofKernel(lines, said, symbols)
+	if n, err = compare("what runs, without kcore", lines, said, "--live", "--sysroot", hidden); err != nil {
 		return 0, err
 	}
 	return differ + n, nil
 }
 
-// ofKernel returns the lines that are about the kernel's own text, ofKernelSaid what
-// the kernel said to them.
-func ofKernel(lines []string) (own []string) {
-	for _, line := range lines {
-		if !aboutModule(line) {
-			own = append(own, line)
+// ofKernel returns the lines that are about the kernel's own text, with what it said to
+// them.
+func ofKernel(lines []string, said []int, symbols []symbol) (own []string, ownSaid []int) {
+	modules := make(map[string]bool)
+	for _, s := range symbols {
+		if s.module != "" {
+			modules[s.name] = true
 		}
 	}
-	return own
-}
-
-func ofKernelSaid(lines []string, said []int) (own []int) {
 	for i, line := range lines {
-		if !aboutModule(line) {
-			own = append(own, said[i])
+		_, place, _ := strings.Cut(line, " ")
+		name, _, _ := strings.Cut(place, "+")
+		if !aboutModule(line) && !modules[name] {
+			own, ownSaid = append(own, line), append(ownSaid, said[i])
 		}
 	}
-	return own
+	return own, ownSaid
 }
 
-// aboutModule reports whether a line names a place in a module.
+// aboutModule reports whether a line names a place in a module, or may.
 func aboutModule(line string) bool {
 	_, place, _ := strings.Cut(line, " ")
 	return strings.HasPrefix(place, moduleName+":") || strings.HasPrefix(place, "0x")
@@ -332,19 +332,21 @@ func chooseLive(symbols []symbol, blacklist []string, r *rand.Rand) (lines []str
 }
 
 // arm registers some of the probes that the kernel takes, and has them stand in the
-// text.
+// text: most of them inside of functions, where they are breakpoints or jumps.
 func arm(lines []string, said []int) error {
-	const most = 25
 	n := 0
-	for i, line := range lines {
-		if said[i] != 0 || aboutModule(line) || strings.Contains(line, missingModule) || n == most || i%4 == 3 || strings.HasPrefix(line, "r") {
-			continue
+	for _, inside := range []bool{true, false} {
+		most := n + 20
+		for i, line := range lines {
+			_, place, _ := strings.Cut(line, " ")
+			if said[i] != 0 || line[0] == 'r' || strings.Contains(place, ":") || strings.ContainsAny(place, "+") != inside || n == most || i%4 == 3 {
+				continue
+			}
+			if errno, err := write(fmt.Sprintf("p:xol/a%d %s", n, place)); err != nil || errno != 0 {
+				return fmt.Errorf("%s: %w", line, errors.Join(err, syscall.Errno(errno)))
+			}
+			n++
 		}
-		place := line[strings.IndexByte(line, ' '):]
-		if errno, err := write(fmt.Sprintf("p:xol/a%d%s", n, place)); err != nil || errno != 0 {
-			return fmt.Errorf("%s: %w", line, errors.Join(err, syscall.Errno(errno)))
-		}
-		n++
 	}
 	if err := os.WriteFile(enable, []byte("1"), 0); err != nil {
 		return err
