@@ -19,8 +19,9 @@ var ErrInsertion = errors.New("invalid insertion")
 // and, for a moment, what is below the red zone. It may be interrupted by a signal
 // after any of its instructions, and calls nothing.
 type Inserter interface {
-	// InsertSize returns bounds of the code's size in bytes, at any address. It
-	// answers ErrNoTimer or ErrInsertion.
+	// InsertSize returns bounds of the code's size in bytes, at any address, for any
+	// addresses that it works on and any Timer.Scale. It answers ErrNoTimer or
+	// ErrInsertion.
 	InsertSize(in *Insertion) (least, most int, err error)
 	// InsertStack returns bounds of the bytes below the stack pointer that the code uses,
 	// at any address, the red zone among them. Where a stack may be used up to its last

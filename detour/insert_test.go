@@ -251,6 +251,26 @@ func TestInsertStack(t *testing.T) {
 	}
 }
 
+// TestInsertSizeWithoutTimer plans before the timer is known.
+func TestInsertSizeWithoutTimer(t *testing.T) {
+	isa := isaOf(t, "amd64")
+	for _, action := range []detour.Action{detour.StartTimer, detour.StopTimer, detour.StopTimerAtJump} {
+		least, most, err := isa.InsertSize(&detour.Insertion{Action: action})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, scale := range []uint64{0, 1, 1<<32 - 1, 1 << 32, 1<<64 - 1} {
+			for _, at := range []uint64{nearCounter, farCounter} {
+				timer := detour.Timer{Table: at, Histogram: at + 1<<20, Scale: scale, SlotBits: 20}
+				code, err := isa.AppendInsertion(nil, home, &detour.Insertion{Action: action, Timer: timer})
+				if err != nil || len(code) < least || len(code) > most {
+					t.Errorf("action %d, %+v: %d bytes, planned %d to %d, %v", action, timer, len(code), least, most, err)
+				}
+			}
+		}
+	}
+}
+
 // listings are insertions whose bytes objdump has read.
 var listings = []struct {
 	name, isa string

@@ -95,13 +95,11 @@ func testTimers(t *testing.T, open opener) {
 			r := &timerRunner{runner: newRunner(t, isaOf(t, "amd64"), open), in: c.in}
 			r.at = c.at
 			r.in.Timer.Table, r.in.Timer.Histogram, r.in.Timer.SlotBits = timerTable, timerHistogram, timerSlotBits
-			for seed := range uint64(2) {
-				r.randomize(seed)
-				r.key = r.file.Word(r.start, r.file.SP)
-				now := r.findWindow(t)
-				r.starts(t)
-				r.stops(t, now)
-			}
+			r.randomize(1)
+			r.key = r.file.Word(r.start, r.file.SP)
+			now := r.findWindow(t)
+			r.starts(t)
+			r.stops(t, now)
 		})
 	}
 }

@@ -2,6 +2,7 @@ package amd64
 
 import (
 	"encoding/binary"
+	"math"
 
 	"xol/detour"
 	"xol/machine"
@@ -11,10 +12,12 @@ import (
 // InsertSize returns bounds of an insertion's size; see detour.Inserter.
 func (ISA) InsertSize(in *detour.Insertion) (least, most int, err error) {
 	near, far := inserter{reach: relocate.Near}, inserter{reach: relocate.Far}
-	if err := near.insert(in); err != nil {
+	small, large := *in, *in
+	small.Timer.Scale, large.Timer.Scale = 0, math.MaxUint64
+	if err := near.insert(&small); err != nil {
 		return 0, 0, err
 	}
-	if err := far.insert(in); err != nil {
+	if err := far.insert(&large); err != nil {
 		return 0, 0, err
 	}
 	return len(near.code), len(far.code), nil
