@@ -77,16 +77,16 @@ Exit status: 0 done; 1 done, and the answer is no; 2 could not do it.`,
 	root.SetErr(a.err)
 	a.color.addTo(root, root.PersistentFlags(), "color", "", "colour the output; auto: on a terminal, unless NO_COLOR is set")
 	root.AddCommand(
-		a.analyzeCommand(),
-		a.explainCommand(),
-		a.checkCommand(),
-		a.probesCommand(),
-		a.diffCommand(),
+		a.long(a.analyzeCommand()),
+		a.long(a.explainCommand()),
+		a.long(a.checkCommand()),
+		a.long(a.probesCommand()),
+		a.long(a.diffCommand()),
 		a.decodeCommand(),
-		a.relocateCommand(),
-		a.verifyCommand(),
+		a.long(a.relocateCommand()),
+		a.long(a.verifyCommand()),
 		a.matrixCommand(),
-		a.reportCommand(),
+		a.long(a.reportCommand()),
 		a.versionCommand(),
 		a.completionCommand(),
 	)
@@ -128,9 +128,12 @@ func (a *app) exitStatus(err error) int {
 
 var errInterrupted = errors.New("interrupted before all was done")
 
-// interruptible returns a context that Ctrl-C ends.
+// interruptible returns a context that Ctrl-C ends. A second one ends the program, as
+// it does where there is nothing to be tidied up.
 func interruptible() (ctx context.Context, stop context.CancelFunc) {
-	return signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop = signal.NotifyContext(context.Background(), os.Interrupt)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
 }
 
 // report writes err as one line to standard error, unless that is done.
@@ -143,6 +146,9 @@ func (a *app) report(err error) {
 		err = errInterrupted
 	}
 	line := strings.Join(strings.Fields(err.Error()), " ")
+	a.screen.mu.Lock()
+	defer a.screen.mu.Unlock()
+	a.screen.hide()
 	fmt.Fprintf(a.err, "xol: %s\n", printable(line))
 }
 

@@ -2,10 +2,12 @@ package main
 
 import (
 	"io"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
 )
 
 // progressDelay is how long work goes on before it shows its progress.
@@ -18,6 +20,7 @@ type screen struct {
 	results io.Writer
 	bar     *progressbar.ProgressBar // what is shown; nil where nothing is
 	midLine bool                     // the last line of the results is not ended
+	changed time.Time                // when something else was shown last
 }
 
 // Write writes results, in the place of the bar if one is shown.
@@ -39,6 +42,78 @@ func (s *screen) hide() {
 		_ = s.bar.Clear() // progress that cannot be shown is no error
 		s.bar = nil
 	}
+	s.changed = time.Now()
+}
+
+// waitStep is how often a wait is shown to go on.
+const waitStep = 200 * time.Millisecond
+
+// wait shows that work goes on of which it is not known how long it takes, such as
+// unpacking a kernel: whenever nothing else has been shown for a while. It ends with
+// stop.
+func (a *app) wait(what string) (stop func()) {
+	if !isTerminal(a.err) {
+		return func() {}
+	}
+	s, done := &a.screen, make(chan struct{})
+	s.changed = time.Now()
+	var running sync.WaitGroup
+	running.Go(func() {
+		var bar *progressbar.ProgressBar
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(waitStep):
+				bar = s.turn(bar, a.err, what)
+			}
+		}
+	})
+	return func() {
+		close(done)
+		running.Wait()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.hide()
+	}
+}
+
+// turn shows a wait, which bar does if it has been shown before, unless there is
+// something else to see.
+func (s *screen) turn(bar *progressbar.ProgressBar, w io.Writer, what string) *progressbar.ProgressBar {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.bar != nil && s.bar != bar, s.midLine:
+		return bar
+	case s.bar == nil && time.Since(s.changed) < progressDelay:
+		return bar
+	case s.bar == nil:
+		bar = progressbar.NewOptions64(-1,
+			progressbar.OptionSetWriter(w),
+			progressbar.OptionSetDescription(what),
+			progressbar.OptionSpinnerType(14),
+			progressbar.OptionSetSpinnerChangeInterval(0), // it turns here, not by itself
+			progressbar.OptionSetElapsedTime(true),
+			progressbar.OptionClearOnFinish(),
+		)
+		s.bar = bar
+	}
+	_ = bar.Add(1)
+	return bar
+}
+
+// long has a command show that it works where it takes long, unless it reads what
+// somebody may be typing.
+func (a *app) long(cmd *cobra.Command) *cobra.Command {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 && !slices.Contains(args, "-") {
+			defer a.wait(cmd.CommandPath())()
+		}
+		return run(cmd, args)
+	}
+	return cmd
 }
 
 // progress shows how far work has come, once it turns out to take long. A nil
@@ -82,7 +157,10 @@ func (p *progress) add(n int64) {
 			progressbar.OptionClearOnFinish(),
 		)
 	}
-	p.screen.bar = p.bar
+	if p.screen.bar != p.bar {
+		p.screen.hide()
+		p.screen.bar = p.bar
+	}
 	_ = p.bar.Set64(p.done)
 }
 
