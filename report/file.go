@@ -454,7 +454,7 @@ func shown(name string) string {
 
 func (f *file) startBlock() {
 	f.blockFunctions, f.blockText = 0, 0
-	f.block.reset()
+	f.block = newColumns(len(f.block)) // the last one is being compressed
 	for p := range f.expected {
 		clear(f.expected[p].byForm)
 	}
@@ -509,22 +509,19 @@ func (f *file) writeTables() error {
 }
 
 // pack compresses columns: their number and sizes, then their content.
-func pack(c columns, w *flate.Writer, buf *bytes.Buffer) error {
-	buf.Reset()
-	w.Reset(buf)
+func pack(c columns, w *flate.Writer) []byte {
+	var out bytes.Buffer // to which writing does not fail
+	w.Reset(&out)
 	head := binary.LittleEndian.AppendUint32(nil, uint32(len(c)))
 	for _, col := range c {
 		head = binary.LittleEndian.AppendUint32(head, uint32(len(col)))
 	}
-	if _, err := w.Write(head); err != nil {
-		return err
-	}
+	w.Write(head)
 	for _, col := range c {
-		if _, err := w.Write(col); err != nil {
-			return err
-		}
+		w.Write(col)
 	}
-	return w.Close()
+	w.Close()
+	return out.Bytes()
 }
 
 // fileJSON describes a file in the page.

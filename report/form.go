@@ -362,8 +362,3 @@ func (c columns) bytes(i int, b []byte) { c[i] = append(c[i], b...) }
 func (c columns) uint(i int, v uint64)  { c[i] = binary.AppendUvarint(c[i], v) }
 func (c columns) int(i int, v int64)    { c[i] = binary.AppendVarint(c[i], v) }
 func (c columns) text(i int, s string)  { c[i] = append(append(c[i], s...), 0) }
-func (c columns) reset() {
-	for i := range c {
-		c[i] = c[i][:0]
-	}
-}

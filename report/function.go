@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"xol/analyze"
+	"xol/classify"
 	"xol/decode"
 	"xol/image"
 	"xol/optcheck"
@@ -67,6 +68,8 @@ type reader struct {
 // batch is a run of functions on its way into the page.
 type batch struct {
 	functions []function
+	insts     []instruction // of all of them
+	judged    []judged      // by profile: of all of them
 	forms     []form
 	numbers   map[form]uint32
 	size      uint64 // of text, in bytes
@@ -75,7 +78,10 @@ type batch struct {
 }
 
 func (b *batch) reset() {
-	b.functions, b.forms, b.size = b.functions[:0], b.forms[:0], 0
+	b.functions, b.insts, b.forms, b.size = b.functions[:0], b.insts[:0], b.forms[:0], 0
+	for p := range b.judged {
+		b.judged[p].empty()
+	}
 	clear(b.numbers)
 }
 
@@ -88,7 +94,7 @@ func (b *batch) add(ctx context.Context, of *file, r *analyze.Result) {
 		for range of.Analyses {
 			rd.others = append(rd.others, new(analyze.Result))
 		}
-		b.numbers = map[form]uint32{}
+		b.numbers, b.judged = map[form]uint32{}, make([]judged, len(of.Analyses))
 	}
 	n := len(b.functions)
 	if n < cap(b.functions) {
@@ -98,9 +104,10 @@ func (b *batch) add(ctx context.Context, of *file, r *analyze.Result) {
 	}
 	f := &b.functions[n]
 	b.size += r.Function.Size
-	if err := rd.read(f, r); err != nil && b.err == nil {
+	if err := rd.read(f, r, b.judged); err != nil && b.err == nil {
 		b.err = err
 	}
+	start := len(b.insts)
 	for i := range r.Insts {
 		inst := &r.Insts[i]
 		form, numbers := rd.former.of(inst)
@@ -110,15 +117,16 @@ func (b *batch) add(ctx context.Context, of *file, r *analyze.Result) {
 			b.forms = append(b.forms, form)
 			b.numbers[form] = k
 		}
-		f.insts = append(f.insts, instruction{inst.Addr, k, numbers, inst.Target, form.base != baseNone,
+		b.insts = append(b.insts, instruction{inst.Addr, k, numbers, inst.Target, form.base != baseNone,
 			inst.Flow == decode.FlowJump || inst.Flow == decode.FlowJumpIf, endsBlock(inst)})
 	}
+	f.insts = b.insts[start:]
 }
 
 // read fills in all but the instructions.
-func (rd *reader) read(f *function, r *analyze.Result) error {
+func (rd *reader) read(f *function, r *analyze.Result, all []judged) error {
 	base := rd.base()
-	*f = function{Function: r.Function, err: r.Err != nil, padding: r.Padding, insts: f.insts[:0], blocks: f.blocks[:0],
+	*f = function{Function: r.Function, err: r.Err != nil, padding: r.Padding, blocks: f.blocks[:0],
 		marks: f.marks[:0], lands: f.lands[:0], jumps: f.jumps[:0], boot: f.boot[:0], by: f.by}
 	f.name = nameOf(base.Image, &r.Function)
 	if path, line, ok := base.Image.Line(f.Addr); ok {
@@ -139,16 +147,20 @@ func (rd *reader) read(f *function, r *analyze.Result) error {
 	}
 	flowing := r
 	for p, an := range rd.Analyses {
-		f.by[p].reset()
+		j := &f.by[p]
+		before := all[p].lengths()
 		if p == rd.first {
-			f.by[p].take(r.Insts, r, an.ISA.JumpLen())
-			f.by[p].summary = analyze.Summarize(r)
-			f.by[p].returns = an.Return(r)
+			all[p].take(r.Insts, r, an.ISA.JumpLen())
+			*j = all[p].since(before)
+			j.summary, j.returns = analyze.Summarize(r), an.Return(r)
 			continue
 		}
-		if err := rd.judgeBy(p, f, r); err != nil {
+		summary, returns, err := rd.judgeBy(p, f, r, &all[p])
+		if err != nil {
 			return err
 		}
+		*j = all[p].since(before)
+		j.summary, j.returns = summary, returns
 		if p == rd.flow && len(rd.others[p].Insts) == len(r.Insts) {
 			flowing = rd.others[p]
 		}
@@ -156,41 +168,37 @@ func (rd *reader) read(f *function, r *analyze.Result) error {
 	return rd.follow(f, flowing)
 }
 
-// judgeBy takes the verdicts of another profile, which may count functions otherwise:
-// those that start in f are taken together.
-func (rd *reader) judgeBy(p int, f *function, r *analyze.Result) error {
-	an, res, j := rd.Analyses[p], rd.others[p], &f.by[p]
-	all := an.Functions()
-	first := sort.Search(len(all), func(i int) bool { return all[i].Addr >= f.Addr })
+// judgeBy adds the verdicts of another profile to all, which may count functions
+// otherwise: those that start in f are taken together.
+func (rd *reader) judgeBy(p int, f *function, r *analyze.Result, all *judged) (sum analyze.Summary, returns *classify.Rule, err error) {
+	an, res := rd.Analyses[p], rd.others[p]
+	functions := an.Functions()
+	first := sort.Search(len(functions), func(i int) bool { return functions[i].Addr >= f.Addr })
 	last := first
-	for last < len(all) && (all[last].Addr < f.End() || all[last].Addr == f.Addr) {
+	for last < len(functions) && (functions[last].Addr < f.End() || functions[last].Addr == f.Addr) {
 		last++
 	}
-	j.summary = analyze.Summary{}
-	j.returns = nil
-	if last-first == 1 && all[first].Addr == f.Addr {
-		if err := an.JudgeInto(rd.ctx, res, all[first]); err != nil {
-			return err
+	if last-first == 1 && functions[first].Addr == f.Addr {
+		if err := an.JudgeInto(rd.ctx, res, functions[first]); err != nil {
+			return sum, nil, err
 		}
-		j.take(r.Insts, res, an.ISA.JumpLen())
-		j.summary = analyze.Summarize(res)
-		j.returns = an.Return(res)
-		return nil
+		all.take(r.Insts, res, an.ISA.JumpLen())
+		return analyze.Summarize(res), an.Return(res), nil
 	}
 	var whole analyze.Result
-	for _, one := range all[first:last] {
+	for _, one := range functions[first:last] {
 		if err := an.JudgeInto(rd.ctx, res, one); err != nil {
-			return err
+			return sum, nil, err
 		}
 		s := analyze.Summarize(res)
-		j.summary.Merge(&s)
+		sum.Merge(&s)
 		whole.Insts = append(whole.Insts, res.Insts...)
 		whole.Verdicts = append(whole.Verdicts, res.Verdicts...)
 		whole.Optimize = append(whole.Optimize, res.Optimize...)
 	}
-	j.summary.Rank()
-	j.take(r.Insts, &whole, an.ISA.JumpLen())
-	return nil
+	sum.Rank()
+	all.take(r.Insts, &whole, an.ISA.JumpLen())
+	return sum, nil, nil
 }
 
 // follow finds where control goes in a judged function.

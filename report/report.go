@@ -5,7 +5,6 @@ package report
 
 import (
 	"bufio"
-	"bytes"
 	"compress/flate"
 	"context"
 	"embed"
@@ -14,6 +13,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -32,39 +32,44 @@ type File struct {
 
 // Options say how to write a page. The zero value is fine.
 type Options struct {
+	// Title of the page.
+	Title string
 	// Version of the program that writes the page, which it names.
 	Version string
-	// Progress is called with the bytes of text that have been done since the last
-	// call; nil where that does not matter.
-	Progress func(bytes int64)
 }
 
-// Write writes the page of files to w. It holds about a block of functions in
-// memory, and what is known of each function as a whole.
-func Write(ctx context.Context, w io.Writer, files []File, opt Options) error {
+// Page is a page that is being written. After an error it is of no use.
+type Page struct {
+	out   *sink
+	about pageJSON
+}
+
+// New starts a page, which goes to w. Close has to be called after all files, also
+// after an error.
+func New(w io.Writer, opt Options) (*Page, error) {
 	out, err := newSink(w)
 	if err != nil {
+		return nil, err
+	}
+	out.head(opt.Title)
+	return &Page{out, pageJSON{Version: opt.Version, Names: names()}}, nil
+}
+
+// Add adds a file. It holds the blocks of functions that are being compressed in
+// memory, and what is told of each function as a whole; nothing of a file when it is
+// done. progress is called with the bytes of text that have been done since its last
+// call. The first error of the page, or ctx, ends it.
+func (p *Page) Add(ctx context.Context, given File, progress func(bytes int64)) error {
+	f := newFile(given, len(p.about.Files), p.out)
+	if err := f.write(ctx, progress); err != nil {
 		return err
 	}
-	progress := opt.Progress
-	if progress == nil {
-		progress = func(int64) {}
-	}
-	var titles []string
-	for _, f := range files {
-		titles = append(titles, f.Name)
-	}
-	out.head("xol: " + strings.Join(titles, ", "))
-	page := pageJSON{Version: opt.Version, Names: names()}
-	for i := range files {
-		f := newFile(files[i], i, out)
-		if err := f.write(ctx, progress); err != nil {
-			return err
-		}
-		page.Files = append(page.Files, f.describe())
-	}
-	return out.end(&page)
+	p.about.Files = append(p.about.Files, f.describe())
+	return nil
 }
+
+// Close ends the page, and returns the first error of its writer.
+func (p *Page) Close() error { return p.out.end(&p.about) }
 
 type pageJSON struct {
 	Version string     `json:"version"`
@@ -153,16 +158,29 @@ func asset(name string) string {
 	return string(b)
 }
 
-// sink writes the page in its order.
+// sink writes the page in its order. Blocks are compressed while more are made.
 type sink struct {
-	w      *bufio.Writer
-	packer *flate.Writer
-	packed bytes.Buffer
+	w       *bufio.Writer
+	waiting []packing
+	packers chan *flate.Writer
+}
+
+// packing is a block that is being compressed.
+type packing struct {
+	id    string
+	bytes chan []byte
 }
 
 func newSink(w io.Writer) (*sink, error) {
-	packer, err := flate.NewWriter(nil, flate.BestCompression)
-	return &sink{w: bufio.NewWriterSize(w, 1<<16), packer: packer}, err
+	s := &sink{w: bufio.NewWriterSize(w, 1<<16), packers: make(chan *flate.Writer, runtime.GOMAXPROCS(0))}
+	for range cap(s.packers) {
+		packer, err := flate.NewWriter(nil, flate.BestCompression)
+		if err != nil {
+			return nil, err
+		}
+		s.packers <- packer
+	}
+	return s, nil
 }
 
 // head writes what comes before the data.
@@ -172,14 +190,30 @@ func (s *sink) head(title string) {
 	s.w.WriteString(strings.Replace(before, "{{title}}", html.EscapeString(shown(title)), 1))
 }
 
-// data writes columns as a block of the page.
+// data adds columns as a block of the page, and keeps them until they are compressed.
 func (s *sink) data(id string, c columns) error {
-	if err := pack(c, s.packer, &s.packed); err != nil {
-		return err
+	b := packing{id, make(chan []byte, 1)}
+	packer := <-s.packers
+	go func() {
+		packed := pack(c, packer)
+		s.packers <- packer
+		b.bytes <- packed
+	}()
+	s.waiting = append(s.waiting, b)
+	if len(s.waiting) <= cap(s.packers) {
+		return nil
 	}
-	fmt.Fprintf(s.w, "<script type=\"application/octet-stream\" id=\"%s\">", id)
+	return s.writeBlock()
+}
+
+// writeBlock writes the first block that waits.
+func (s *sink) writeBlock() error {
+	b := s.waiting[0]
+	s.waiting = s.waiting[1:]
+	packed := <-b.bytes
+	fmt.Fprintf(s.w, "<script type=\"application/octet-stream\" id=\"%s\">", b.id)
 	text := base64.NewEncoder(base64.StdEncoding, s.w)
-	if _, err := text.Write(s.packed.Bytes()); err != nil {
+	if _, err := text.Write(packed); err != nil {
 		return err
 	}
 	if err := text.Close(); err != nil {
@@ -191,6 +225,11 @@ func (s *sink) data(id string, c columns) error {
 
 // end writes what the blocks are about, and the page's own scripts.
 func (s *sink) end(page *pageJSON) error {
+	for len(s.waiting) > 0 {
+		if err := s.writeBlock(); err != nil {
+			return err
+		}
+	}
 	text, err := json.Marshal(page) // which writes < as \u003c
 	if err != nil {
 		return err

@@ -43,7 +43,20 @@ func open(t testing.TB, path string, profiles ...string) File {
 func pageOf(t testing.TB, files ...File) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := Write(context.Background(), &out, files, Options{Version: "test"}); err != nil {
+	var title string
+	for _, f := range files {
+		title += " " + f.Name
+	}
+	p, err := New(&out, Options{Title: title, Version: "test"})
+	for _, f := range files {
+		if err == nil {
+			err = p.Add(context.Background(), f, func(int64) {})
+		}
+	}
+	if closed := p.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -206,7 +206,8 @@ func smallest(insts []decode.Inst, i, need int) (region, moved int) {
 	return region, moved
 }
 
-// judged is what one profile says of the instructions of a function.
+// judged is what one profile says of the instructions of a function, in memory that a
+// run of functions shares.
 type judged struct {
 	codes []verdictKey // one for each instruction
 	jumps []jumpKey
@@ -217,19 +218,31 @@ type judged struct {
 	returns       *classify.Rule
 }
 
-func (j *judged) reset() {
-	j.codes, j.jumps = j.codes[:0], j.jumps[:0]
-	j.addresses, j.jumpAddresses = j.addresses[:0], j.jumpAddresses[:0]
+// lengths returns how much is in each list.
+func (j *judged) lengths() [4]int {
+	return [...]int{len(j.codes), len(j.jumps), len(j.addresses), len(j.jumpAddresses)}
+}
+
+// since returns what has been added after the lists had these lengths.
+func (j *judged) since(n [4]int) judged {
+	return judged{codes: j.codes[n[0]:], jumps: j.jumps[n[1]:], addresses: j.addresses[n[2]:], jumpAddresses: j.jumpAddresses[n[3]:]}
+}
+
+// empty keeps the memory only.
+func (j *judged) empty() {
+	j.codes, j.jumps, j.addresses, j.jumpAddresses = j.codes[:0], j.jumps[:0], j.addresses[:0], j.jumpAddresses[:0]
 }
 
 // take adds the verdicts of r on the instructions of a function, of which those at
 // the same addresses are in r. Others, which the profile does not count to a function,
 // have no verdict.
 func (j *judged) take(insts []decode.Inst, r *analyze.Result, jumpLen int) {
-	var last uint64 // culprit of a jump
-	if len(insts) > 0 {
-		last = insts[0].Addr
+	if len(insts) == 0 {
+		return
 	}
+	start := insts[0].Addr
+	last := [...]uint64{start, start, start} // addresses of verdicts, of each sort
+	culprit := start                         // of a jump
 	k := 0
 	for i := range insts {
 		addr := insts[i].Addr
@@ -242,30 +255,30 @@ func (j *judged) take(insts []decode.Inst, r *analyze.Result, jumpLen int) {
 			continue
 		}
 		v := &r.Verdicts[k]
-		key := keyOf(v)
-		j.codes = append(j.codes, key)
-		for _, to := range []uint64{v.Culprit, v.MovedTo, v.Instead} {
+		j.codes = append(j.codes, keyOf(v))
+		for n, to := range [...]uint64{v.Culprit, v.MovedTo, v.Instead} {
 			if to != 0 {
-				j.addresses = append(j.addresses, int64(to-addr))
+				j.addresses = append(j.addresses, int64(to-last[n]))
+				last[n] = to
 			}
 		}
 		var jump optcheck.Verdict
 		if k < len(r.Optimize) {
 			jump = r.Optimize[k]
 		}
-		jk := jumpKey{rule: jump.Rule, ok: jump.OK(), depends: jump.Depends}
+		key := jumpKey{rule: jump.Rule, ok: jump.OK(), depends: jump.Depends}
 		if jump.Culprit != 0 {
-			jk.has |= jumpCulprit
-			j.jumpAddresses = append(j.jumpAddresses, int64(jump.Culprit-last))
-			last = jump.Culprit
+			key.has |= jumpCulprit
+			j.jumpAddresses = append(j.jumpAddresses, int64(jump.Culprit-culprit))
+			culprit = jump.Culprit
 		}
 		if jump.OK() {
 			if region, moved := smallest(insts, i, jumpLen); region != int(jump.Region) || moved != int(jump.Moved) {
-				jk.has |= jumpRegion
+				key.has |= jumpRegion
 				j.jumpAddresses = append(j.jumpAddresses, int64(jump.Region), int64(jump.Moved))
 			}
 		}
-		j.jumps = append(j.jumps, jk)
+		j.jumps = append(j.jumps, key)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -76,32 +77,46 @@ func (a *app) writeReport(opt *reportOptions, paths []string) error {
 	if err != nil {
 		return err
 	}
-	var files []report.File
-	var size uint64
-	for _, path := range paths {
-		f, close, err := a.openReported(opt, path, symbols)
-		if err != nil {
-			return err
-		}
-		defer close()
-		for _, an := range f.Analyses[:1] {
-			size += textSize(an.Functions())
-		}
-		files = append(files, f)
-	}
-	bar := a.newProgress(filepath.Base(opt.output), int64(size))
-	defer bar.finish()
 	ctx, stop := interruptible()
 	defer stop()
-	write := func(w io.Writer) error {
-		return report.Write(ctx, w, files, report.Options{Version: buildVersion(), Progress: bar.add})
-	}
+	write := func(w io.Writer) error { return a.writePage(ctx, w, opt, paths, symbols) }
 	if opt.output == "-" {
 		w, flush := a.results()
 		return flush(write(w))
 	}
-	if err := writeWhole(opt.output, write); err != nil {
-		return fileError(opt.output, err)
+	return writeWhole(opt.output, write)
+}
+
+// writePage writes the page, with one file open at a time.
+func (a *app) writePage(ctx context.Context, w io.Writer, opt *reportOptions, paths []string, symbols []byte) (err error) {
+	page, err := report.New(w, report.Options{Title: "xol: " + strings.Join(paths, ", "), Version: buildVersion()})
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		if err == nil {
+			err = a.addToPage(ctx, page, opt, path, symbols)
+		}
+	}
+	if closed := page.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+func (a *app) addToPage(ctx context.Context, page *report.Page, opt *reportOptions, path string, symbols []byte) error {
+	f, close, err := a.openReported(opt, path, symbols)
+	if err != nil {
+		return err
+	}
+	defer close()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	bar := a.newProgress(path, int64(textSize(f.Analyses[0].Functions())))
+	defer bar.finish()
+	if err := page.Add(ctx, f, bar.add); err != nil {
+		return fileError(path, err)
 	}
 	return nil
 }
@@ -134,26 +149,29 @@ func writeWhole(path string, write func(io.Writer) error) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
-			return err
+			return fileError(path, err)
 		}
 		return errors.Join(write(f), f.Close())
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return err
+		return fileError(path, err)
 	}
 	defer os.Remove(f.Name()) // which is gone where all went well
-	err = write(f)
-	if err == nil {
-		err = f.Chmod(pageMode)
+	defer f.Close()
+	if err := write(f); err != nil {
+		return err
 	}
-	if closed := f.Close(); err == nil {
-		err = closed
+	for _, finish := range []func() error{
+		func() error { return f.Chmod(pageMode) },
+		f.Close,
+		func() error { return os.Rename(f.Name(), path) },
+	} {
+		if err := finish(); err != nil {
+			return fileError(path, err)
+		}
 	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	return err
+	return nil
 }
 
 // pageMode lets everybody read a page, as what a shell writes.

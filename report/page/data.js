@@ -551,12 +551,12 @@ function connect(code, block) {
 function readVerdicts(code, codes, first, c, base) {
   const book = code.file.book, addresses = c[base + OF_PROFILE.addresses], jumpAddresses = c[base + OF_PROFILE.jumpAddresses];
   const jumpLen = code.file.about.jumpLen;
-  let last = code.start;
+  let culprit = code.start, movedTo = code.start, instead = code.start, last = code.start;
   return code.insts.map((inst, i) => {
     const verdict = { ...book.verdicts[codes.verdicts[first + i]] };
-    if (verdict.has & 1) verdict.culprit = inst.addr + addresses.int();
-    if (verdict.has & 2) verdict.movedTo = inst.addr + addresses.int();
-    if (verdict.has & 4) verdict.instead = inst.addr + addresses.int();
+    if (verdict.has & 1) verdict.culprit = culprit += addresses.int();
+    if (verdict.has & 2) verdict.movedTo = movedTo += addresses.int();
+    if (verdict.has & 4) verdict.instead = instead += addresses.int();
     const counted = verdict.rule >= 0 || verdict.exec;
     if (verdict.rule >= 0 || !verdict.exec) return { verdict, jump: null, counted };
     const jump = { ...book.jumps[codes.jumps[first + i]] };
