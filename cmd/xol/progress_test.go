@@ -185,7 +185,7 @@ func TestMatrixShowsProgress(t *testing.T) {
 }
 
 // TestLongWorkShowsAndStops runs commands on a large file in a terminal: each shows
-// that it works, and ends at Ctrl-C, with nothing left behind.
+// that it works, and ends at Ctrl-C, and leaves nothing.
 func TestLongWorkShowsAndStops(t *testing.T) {
 	skip.Long(t, "commands on a large file")
 	large, err := os.Executable() // this test

@@ -168,7 +168,7 @@ class Listing {
     this.rows = listingRows(code);
     this.rowOf = [];
     this.rows.forEach((row, r) => { if (row.inst !== undefined) this.rowOf[row.inst] = r; });
-    const most = 10;
+    const most = 8;
     this.edges = lanes(code, this.rowOf, most);
     this.gutter = 14 + LANE * Math.max(0, ...this.edges.map((e) => e.lane + 1));
     const profiles = opts.one ? [p] : code.file.profiles.map((_, k) => k);

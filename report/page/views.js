@@ -38,7 +38,7 @@ function profileCard(file, p, chosen) {
     bar(parts, c.insts),
     h("ul.key", {}, parts.map((part) => h("li", { title: part.title }, h(`i.part.${part.key}`, { "aria-hidden": "true" }), `${part.name} `, h("b", {}, percent(part.n, c.insts))))),
     profile.gaps ? h("p.note", {}, `${plural(profile.gaps, "gap")}, where bytes are no instruction`) : null,
-    c.depends ? h("p.note", {}, `${plural(c.depends, "answer")} would be another on another CPU`) : null,
+    c.depends ? h("p.note", {}, `${plural(c.depends, "answer")} would be otherwise on another CPU`) : null,
     profile.assumed?.length ? h("p.note", {}, `assumed, as Debian builds it: ${profile.assumed.join(", ")}`) : null);
 }
 
