@@ -53,8 +53,14 @@ func (a *Analysis) registered(r *Result, q *Request) registration.Probe {
 		Function: f.Name, OnEntry: a.onEntry(r, q.Addr), Traceable: a.traceable(r), ModuleLoaded: a.moduleLoaded(q.Module),
 	}
 	p.AtStart = q.Addr == f.Addr || r.Marks.At(q.Addr)&place.Ftrace != 0
+	a.countSymbols(&p, q)
+	return p
+}
+
+// countSymbols fills in how many symbols the name of a request means.
+func (a *Analysis) countSymbols(p *registration.Probe, q *Request) {
 	if q.Symbol == "" {
-		return p
+		return
 	}
 	p.Count = a.Image.SymbolCount(q.Symbol)
 	if a.Image.Kind() == image.KindKernel {
@@ -68,7 +74,20 @@ func (a *Analysis) registered(r *Result, q *Request) registration.Probe {
 		}
 		p.Count += n
 	}
-	return p
+}
+
+// OutsideText returns the rule by which the interface refuses a probe on what is not
+// text; nil in profiles that are not those of kprobes.
+func (a *Analysis) OutsideText(via registration.Via, q *Request) *classify.Rule {
+	if m, _, _ := classify.ParseProfile(a.Profile.Name()); m != classify.Kprobes {
+		return nil
+	}
+	p := registration.Probe{Symbol: q.Symbol, Module: q.Module, Offset: q.Offset, Return: q.Return, ModuleLoaded: a.moduleLoaded(q.Module)}
+	a.countSymbols(&p, q)
+	if rule := a.interfaces.Refuse(via, &p); rule != nil {
+		return rule
+	}
+	return classify.OutsideText()
 }
 
 // moduleLoaded reports whether there is a module. Where it is not known which are

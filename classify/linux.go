@@ -37,6 +37,10 @@ var kernelRules = [...]struct {
 		"probe the function itself"}},
 }
 
+// OutsideText is the rule by which Linux refuses probes on what is not its text, such as
+// data.
+func OutsideText() *Rule { return &kernelRules[0].rule }
+
 // moduleInit replaces init-text for the text of a module.
 var moduleInit = Rule{"linux/module-init-text", ENOENT,
 	"this is a module's init text, which the kernel frees when the module is loaded",

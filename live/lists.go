@@ -23,7 +23,7 @@ type Probe struct {
 
 // String writes the probe as the kernel lists it, without its address.
 func (p *Probe) String() string {
-	text := p.Kind + " " + p.Place
+	text := strings.TrimSpace(p.Kind + " " + p.Place)
 	if p.Module != "" {
 		text += " " + p.Module
 	}

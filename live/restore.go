@@ -254,18 +254,32 @@ func (k *Kernel) suspects(isa arch.ISA, code []byte, addr uint64) (probes []Prob
 		if bytes.HasPrefix(file[i:], code[i:min(i+decode.MaxLen, len(code))]) {
 			continue
 		}
+		p := Probe{Addr: addr + uint64(i), Kind: "k"}
 		var inst decode.Inst
-		at := addr + uint64(i)
 		switch {
 		case bytes.HasPrefix(code[i:], trap) && !bytes.HasPrefix(file[i:], trap):
-			if original, err := k.original(isa, &Probe{Addr: at}); err == nil && original != nil {
-				probes = append(probes, Probe{Addr: at, Kind: "k"})
-			}
-		case isa.Decode(&inst, code[i:], at) == nil && inst.Flow == decode.FlowJump && leavesText(k.Image, &inst):
-			probes = append(probes, Probe{Addr: at, Kind: "k", Optimized: true})
+		case isa.Decode(&inst, code[i:], p.Addr) == nil && inst.Flow == decode.FlowJump && leavesText(k.Image, &inst):
+			p.Optimized = true
+		default:
+			continue
+		}
+		// What cannot be put back is a probe only where an instruction starts: elsewhere
+		// it is part of an address that the kernel has moved.
+		if original, err := k.original(isa, &p); err == nil && original != nil || err != nil && k.startsInst(isa, code, addr, i) {
+			probes = append(probes, p)
 		}
 	}
 	return probes
+}
+
+// startsInst reports whether an instruction of a function starts i bytes after the
+// start of its code.
+func (k *Kernel) startsInst(isa arch.ISA, code []byte, addr uint64, i int) bool {
+	if _, starts := slices.BinarySearch(k.starts, addr); !starts {
+		return false
+	}
+	_, start := decode.Find(decode.Sweep(isa, nil, code, addr), addr+uint64(i))
+	return start
 }
 
 func leavesText(img *image.Image, inst *decode.Inst) bool {

@@ -72,6 +72,9 @@ with several names is judged once, and what cannot be read is named and left out
   json   {"files":[…],"totals":{…}}
   jsonl  a line for each file ("kind":"file"), then a line "kind":"totals"
 
+With --live FILE is the kernel that runs, with its modules, and with --pid all files
+that a process has mapped to execute; see xol explain.
+
 With --markers nothing is judged: there is a row for every static marker (USDT
 probe) of the files, with its arguments as the file has them.`,
 		Example: `  xol analyze /bin/bash

@@ -54,11 +54,15 @@ kernel's own version (or --profile), and for programs by those of uprobe-linux-6
 A pattern stands for all functions that it matches. Attach points that are no place
 in text, such as tracepoints and timers, are left out.
 
+With --live probes that name no file are in the kernel that runs, and with --pid in the
+files that a process has mapped, as xol explain has it.
+
 Exit status: 0 where all are accepted and none is hazardous; 1 where one is refused,
 hazardous, or not what --require asks for; 2 where one cannot be judged.`,
 		Example: `  echo 'kprobe:vfs_read+9 { }' | xol check --in vmlinux --require optimize
   echo 'p:name vfs_read+9 fd=%di' | xol check --in vmlinux -o sarif
-  echo 'uprobe:/bin/bash:readline' | xol check`,
+  echo 'uprobe:/bin/bash:readline' | xol check
+  sudo xol check --live /sys/kernel/tracing/kprobe_events`,
 		Args: takes("[SCRIPT]", 0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := opt.system.check(cmd, "symbols", "in"); err != nil {
@@ -302,6 +306,13 @@ func (c *checker) probe(line int, f *checkedFile, p *notation.Probe) []checked {
 			return []checked{{line: line, place: p.Text, verdict: classify.Refuse(rule), reason: err.Error(), remedy: rule.Remedy}}
 		case awaited:
 			return []checked{{line: line, place: p.Text}}
+		}
+	}
+	var data *image.NotTextError
+	if errors.As(err, &data) {
+		q := request(p, new(image.Place))
+		if rule := f.OutsideText(c.opt.via.of(p), &q); rule != nil {
+			return []checked{{line: line, place: p.Text, addr: data.Addr, verdict: classify.Refuse(rule), reason: rule.Reason, remedy: rule.Remedy}}
 		}
 	}
 	if err != nil {
