@@ -22,9 +22,9 @@ type Layout struct {
 
 // Patch is a change of text: a jump or a breakpoint.
 type Patch struct {
-	Addr uint64
-	Len  uint8
-	New  [maxJump]byte
+	Addr     uint64
+	Len      uint8
+	Old, New [maxJump]byte // Old is what the file has there
 }
 
 // maxJump is at least the bytes of a jump on any ISA.
@@ -180,36 +180,47 @@ func (l *layer) add(plan *Plan) error {
 	l.at = (l.at + uint64(n) + codeAlign - 1) &^ (codeAlign - 1)
 	l.counters += counterSize * uint64(len(plan.Runs))
 	for i := range plan.Ways {
-		l.way(plan, c, &plan.Ways[i])
+		if err := l.way(plan, c, &plan.Ways[i]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // way adds the patches of a way into a copy.
-func (l *layer) way(plan *Plan, c *Copy, w *Way) {
+func (l *layer) way(plan *Plan, c *Copy, w *Way) error {
 	target := c.Addr + uint64(c.Points[w.Step].Offset)
 	if w.Jump {
 		if jump, ok := l.jump(w, target); ok {
-			p := Patch{Addr: w.Addr, Len: uint8(len(jump))}
-			copy(p.New[:], jump)
-			l.out.Patches = append(l.out.Patches, p)
-			return
+			if l.patch(w.Addr, jump) == nil {
+				return nil // else it would not end in the section
+			}
 		}
 		w.Jump = false
 	}
-	l.trap(w.Addr)
+	trap := l.isa.Breakpoint(false)
+	if err := l.patch(w.Addr, trap); err != nil {
+		return err
+	}
 	for k := range l.isa.JumpLen() {
 		if w.Inside>>k&1 != 0 && plan.Whole {
-			l.trap(w.Addr + uint64(k))
+			if err := l.patch(w.Addr+uint64(k), trap); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
-func (l *layer) trap(addr uint64) {
-	trap := l.isa.Breakpoint(false)
-	p := Patch{Addr: addr, Len: uint8(len(trap))}
-	copy(p.New[:], trap)
+// patch adds a patch.
+func (l *layer) patch(addr uint64, code []byte) error {
+	p := Patch{Addr: addr, Len: uint8(len(code))}
+	copy(p.New[:], code)
+	if _, err := l.a.Image.Code(p.Old[:0], addr-l.bias, uint64(len(code))); err != nil {
+		return err
+	}
 	l.out.Patches = append(l.out.Patches, p)
+	return nil
 }
 
 // jump returns the jump from a way to its target, by a stub where the bytes of a direct

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"xol/instrument"
 	"xol/machine"
 )
 
@@ -27,6 +28,13 @@ type counters struct {
 type fixKey struct {
 	counter     uint64
 	first, last int
+}
+
+// correct notes by what counts are wrong.
+func (c *counters) correct(fix instrument.Correction) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.fixed[fixKey{fix.Counter, fix.First, fix.Last}] += fix.N
 }
 
 // openCounters maps the memory of counters. The file is closed.

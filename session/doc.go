@@ -46,6 +46,8 @@ type Module struct {
 	Bias     uint64 // what addresses in the process are above those in the file
 	Program  bool   // it is the program itself, not a library
 	PID      int
+
+	registers *machine.File
 }
 
 // Options choose what a session does.
@@ -60,6 +62,9 @@ type Options struct {
 	Follow bool
 	// DryRun changes nothing: Placed tells what would be done.
 	DryRun bool
+	// Guard is the command of a process that calls Guard: it traces the program, and takes
+	// everything back if this process dies. nil: this process traces it.
+	Guard []string
 }
 
 // Command is a program to start.

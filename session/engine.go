@@ -3,11 +3,15 @@
 package session
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"xol/arch"
 	"xol/instrument"
@@ -17,39 +21,59 @@ import (
 
 // engine is the tracer's side of a session: it handles what happens in the processes.
 type engine struct {
-	session *Session
-	tracer  *process.Tracer
-	isa     arch.Prober
-	spaces  map[*process.Process]*space
+	front    front
+	children bool // are followed
+	tracer   *process.Tracer
+	isa      arch.Prober
+	spaces   map[*process.Process]*space
+	lost     error // of the front, where nothing can return it
 }
 
-func newEngine(s *Session) *engine {
-	e := &engine{session: s, spaces: map[*process.Process]*space{}}
-	e.tracer = process.New(e, process.Options{Follow: s.opt.Follow, EachMapping: true})
+func newEngine(f front, follow bool) *engine {
+	e := &engine{front: f, children: follow, spaces: map[*process.Process]*space{}}
+	e.tracer = process.New(e, process.Options{Follow: follow, EachMapping: true})
 	return e
 }
 
-// use learns the instruction set from the first process.
-func (e *engine) use(p *process.Process) (err error) {
+// start starts a program. It returns the process.
+func (e *engine) start(cmd *process.Command) (pid int, err error) {
+	return e.do(func() (*process.Process, error) { return e.tracer.Start(cmd) })
+}
+
+// attach attaches to a program, and puts probes into it.
+func (e *engine) attach(pid int) (int, error) {
+	return e.do(func() (*process.Process, error) {
+		p, err := e.tracer.Attach(pid)
+		if err != nil {
+			return nil, err
+		}
+		return p, e.Started(p)
+	})
+}
+
+func (e *engine) do(get func() (*process.Process, error)) (pid int, err error) {
+	doErr := e.tracer.Do(func() {
+		var p *process.Process
+		if p, err = get(); p != nil {
+			pid = p.PID()
+		}
+	})
+	return pid, cmp.Or(err, doErr)
+}
+
+// close takes everything back, in all processes, and lets them go.
+func (e *engine) close() error {
+	var err error
+	doErr := e.tracer.Do(func() { err = e.withdraw() })
+	return errors.Join(err, doErr, e.tracer.Close())
+}
+
+// Started begins with a program.
+func (e *engine) Started(p *process.Process) (err error) {
 	if e.isa == nil {
-		e.isa, err = arch.Probing(p.ISA())
-	}
-	return err
-}
-
-// attached puts probes into a process that runs.
-func (e *engine) attached(p *process.Process) error {
-	if err := e.use(p); err != nil {
-		return err
-	}
-	e.spaces[p] = newSpace()
-	return e.update(p)
-}
-
-// Started begins with a program that has just been executed.
-func (e *engine) Started(p *process.Process) error {
-	if err := e.use(p); err != nil {
-		return err
+		if e.isa, err = arch.Probing(p.ISA()); err != nil {
+			return err
+		}
 	}
 	e.spaces[p] = newSpace()
 	return e.update(p)
@@ -69,7 +93,7 @@ func (e *engine) Forked(parent, child *process.Process, _ *process.Thread) error
 		return nil
 	}
 	e.spaces[child] = s.clone()
-	if e.session.opt.Follow {
+	if e.children {
 		return nil
 	}
 	return e.clean(child)
@@ -78,20 +102,61 @@ func (e *engine) Forked(parent, child *process.Process, _ *process.Thread) error
 // Exited forgets a process.
 func (e *engine) Exited(p *process.Process, status syscall.WaitStatus) {
 	delete(e.spaces, p)
-	if p.PID() == e.session.pid {
-		e.session.status = &status
+	e.lost = errors.Join(e.lost, e.front.exited(p.PID(), status))
+}
+
+// update puts probes into files that a process has mapped newly, and forgets those that
+// it has no longer.
+func (e *engine) update(p *process.Process) error {
+	s := e.spaces[p]
+	if s == nil {
+		return nil
 	}
+	maps, err := p.Maps()
+	if err != nil {
+		return err
+	}
+	s.forget(maps)
+	m := mapped{PID: p.PID(), First: len(s.loaded) == 0, All: maps}
+	for i := range maps {
+		if l := &maps[i]; l.Perm&machine.PermExec != 0 && l.Inode != 0 && !s.knows(l) {
+			m.New = append(m.New, *l)
+			s.loaded = append(s.loaded, *l)
+		}
+	}
+	if len(m.New) == 0 {
+		return nil
+	}
+	layouts, err := e.front.plan(&m)
+	if err != nil {
+		return err
+	}
+	for i, l := range layouts {
+		c, err := s.install(p, l)
+		done := installed{Index: i, Err: sent(err), Counters: -1}
+		if c != nil {
+			done.Counters = int(c.Fd())
+		}
+		err = e.front.installed(&done)
+		if c != nil {
+			c.Close()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Trap handles a breakpoint: that of a gate, or of text that has moved.
 func (e *engine) Trap(th *process.Thread) (handled bool, err error) {
 	s := e.spaces[th.Process()]
-	if s == nil {
-		return false, nil
+	if s == nil || e.lost != nil {
+		return false, e.lost
 	}
 	pc := th.PC()
 	if c := s.copyAt(pc); c != nil {
-		return e.gate(s, th, c, pc), nil
+		return e.gate(s, th, c, pc)
 	}
 	if s.patchedAt(pc) {
 		return e.enter(s, th, pc), nil
@@ -107,38 +172,22 @@ func (e *engine) removed(th *process.Thread, pc uint64) bool {
 }
 
 // gate tells of a hit.
-func (e *engine) gate(s *space, th *process.Thread, c *instrument.Copy, pc uint64) bool {
+func (e *engine) gate(s *space, th *process.Thread, c *instrument.Copy, pc uint64) (handled bool, err error) {
 	w, ok := c.Locate(pc)
 	if !ok || w.Item < 0 || c.Items[w.Item].Kind != instrument.Gate || w.Start != uint32(pc-c.Addr) {
-		return false
+		return false, nil
 	}
-	p := e.session.at(int(c.Items[w.Item].Number))
-	if p == nil || e.session.opt.Hit == nil {
-		return false
+	hit := gateHit{
+		PID: th.Process().PID(), TID: th.TID(), Number: int(c.Items[w.Item].Number), Time: time.Now(),
+		Addr: c.Orig + uint64(c.Points[w.Step].Orig), Registers: e.isa.Registers().NewState(),
 	}
-	orig := c.Orig + uint64(c.Points[w.Step].Orig)
-	e.session.opt.Hit(&Hit{
-		Placed: p, Registers: original{th, e.tracerPC(), orig}, Memory: programMemory{th.Process(), s}, Time: time.Now(),
-		PID: th.Process().PID(), TID: th.TID(),
-	})
+	th.SaveCore(hit.Registers)
+	e.isa.Registers().SetWord(hit.Registers, e.isa.Registers().PC, hit.Addr)
+	if err := e.front.hit(&hit, programMemory{th.Process(), s}); err != nil {
+		return false, err
+	}
 	th.SetPC(pc + uint64(len(e.isa.Breakpoint(false))))
-	return true
-}
-
-func (e *engine) tracerPC() int { return e.isa.Registers().PC }
-
-// original shows registers with the original program counter.
-type original struct {
-	*process.Thread
-	pc   int
-	addr uint64
-}
-
-func (o original) Reg(i int) uint64 {
-	if i == o.pc {
-		return o.addr
-	}
-	return o.Thread.Reg(i)
+	return true, nil
 }
 
 // programMemory is memory as the program has it without probes.
@@ -158,8 +207,8 @@ func (m programMemory) Read(dst []byte, addr uint64) error {
 // Signal has a signal delivered at an original address.
 func (e *engine) Signal(th *process.Thread, sig *process.Signal) error {
 	s := e.spaces[th.Process()]
-	if s == nil {
-		return nil
+	if s == nil || e.lost != nil {
+		return e.lost
 	}
 	pc := th.PC()
 	if os.Getenv("DBG") != "" && sig.Fault() {
@@ -205,7 +254,7 @@ func (e *engine) clean(p *process.Process) error {
 		for _, r := range s.mapped {
 			errs = append(errs, p.Unmap(r.Lo, r.Hi-r.Lo))
 		}
-		for _, c := range s.counts {
+		for _, c := range s.shared {
 			errs = append(errs, p.Unmap(c.Lo, c.Hi-c.Lo))
 		}
 	}
@@ -231,3 +280,13 @@ func (e *engine) withdraw() error {
 }
 
 var _ machine.Memory = programMemory{}
+
+func (e *engine) run(ctx context.Context) error { return e.tracer.Run(ctx) }
+
+func (e *engine) file(fd int) (*os.File, error) {
+	own, err := unix.Dup(fd)
+	if err != nil {
+		return nil, os.NewSyscallError("dup", err)
+	}
+	return os.NewFile(uintptr(own), "counters"), nil
+}

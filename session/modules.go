@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"xol/analyze"
+	"xol/arch"
 	"xol/classify"
 	"xol/image"
 	"xol/instrument"
@@ -29,66 +30,128 @@ type file struct {
 	err    error
 }
 
-// loaded is a file in an address space.
-type loaded struct {
-	fileKey
-	bias uint64
-	text machine.Range // the mapping that it was found by
-}
-
-// update puts probes into files that a process has mapped newly, and forgets those that
-// it has no longer.
-func (e *engine) update(p *process.Process) error {
-	s := e.spaces[p]
-	if s == nil {
-		return nil
-	}
-	maps, err := p.Maps()
-	if err != nil {
-		return err
-	}
-	s.forget(maps)
-	for i := range maps {
-		m := &maps[i]
-		if m.Perm&machine.PermExec == 0 || m.Inode == 0 || s.knows(m) {
+// plan opens the files that a process has mapped newly, and plans what is wanted in them.
+func (s *Session) plan(m *mapped) (layouts []*instrument.Layout, err error) {
+	s.pending = nil
+	taken := freeMemory(m.All)
+	for i := range m.New {
+		l := &m.New[i]
+		f := s.open(m.PID, l, m.First && i == 0)
+		if f.err != nil || len(f.placed) == 0 {
 			continue
 		}
-		if err := e.load(p, s, m, maps); err != nil {
+		bias, ok := biasOf(f.module.Image, l)
+		if !ok {
+			continue
+		}
+		planned, err := s.planFile(f, bias)
+		if err != nil {
+			return nil, err
+		}
+		mem := instrument.Memory{Free: taken, Needed: moduleRange(f.module.Image, bias)}
+		layout, err := planned.planner.Lay(planned.plans, &mem)
+		if err != nil {
+			planned.fail(err)
+			continue
+		}
+		planned.layout = layout
+		if s.opt.DryRun {
+			planned.settle(s, nil)
+			continue
+		}
+		taken = without(taken, layout)
+		s.pending, layouts = append(s.pending, planned), append(layouts, layout)
+	}
+	return layouts, nil
+}
+
+// without takes what a layout maps from free memory.
+func without(free []machine.Range, l *instrument.Layout) (left []machine.Range) {
+	used := append(slices.Clone(l.Code), l.Counters)
+	slices.SortFunc(used, func(a, b machine.Range) int { return cmp.Compare(a.Lo, b.Lo) })
+	for _, f := range free {
+		for _, u := range used {
+			if u.Lo < f.Hi && f.Lo < u.Hi {
+				if u.Lo > f.Lo {
+					left = append(left, machine.Range{Lo: f.Lo, Hi: u.Lo})
+				}
+				f.Lo = u.Hi
+			}
+		}
+		if f.Lo < f.Hi {
+			left = append(left, f)
+		}
+	}
+	return left
+}
+
+// installed learns what has become of a layout.
+func (s *Session) installed(i *installed) error {
+	planned := s.pending[i.Index]
+	if i.Err != nil {
+		planned.fail(i.Err)
+		return nil
+	}
+	var c *counters
+	if i.Counters >= 0 {
+		f, err := s.engine.file(i.Counters)
+		if err != nil {
 			return err
 		}
-		if maps, err = p.Maps(); err != nil {
+		if c, err = openCounters(planned.layout.Counters, f); err != nil {
 			return err
+		}
+		s.mutex.Lock()
+		s.counters = append(s.counters, c)
+		s.mutex.Unlock()
+	}
+	planned.settle(s, c)
+	return nil
+}
+
+// corrected notes by what counts are wrong.
+func (s *Session) corrected(fix instrument.Correction) error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for _, c := range slices.Backward(s.counters) {
+		if c.Holds(fix.Counter) {
+			c.correct(fix)
+			break
 		}
 	}
 	return nil
 }
 
-func (s *space) knows(m *process.Mapping) bool {
-	return slices.ContainsFunc(s.loaded, func(l loaded) bool {
-		return l.fileKey == fileKey{m.Device, m.Inode} && l.text.Lo <= m.Lo && m.Hi <= l.text.Hi
+// hit tells the caller of a hit.
+func (s *Session) hit(h *gateHit, mem machine.Memory) error {
+	p := s.at(h.Number)
+	if p == nil || s.opt.Hit == nil {
+		return nil
+	}
+	s.opt.Hit(&Hit{
+		Placed: p, Registers: registers{p.Module.registers, h.Registers}, Memory: mem, Time: h.Time, PID: h.PID, TID: h.TID,
 	})
+	return nil
 }
 
-// load puts probes into a file.
-func (e *engine) load(p *process.Process, s *space, m *process.Mapping, maps []process.Mapping) error {
-	f := e.session.open(p, m, s.program)
-	s.loaded = append(s.loaded, loaded{fileKey: fileKey{m.Device, m.Inode}, text: m.Range})
-	l := &s.loaded[len(s.loaded)-1]
-	if f.err != nil || f.module == nil {
-		return nil
+// registers are those of a thread that has stopped.
+type registers struct {
+	file  *machine.File
+	state machine.State
+}
+
+func (r registers) Reg(i int) uint64 { return r.file.Word(r.state, i) }
+
+func (registers) SetReg(int, uint64) {}
+
+// exited learns of the end of a process.
+func (s *Session) exited(pid int, status syscall.WaitStatus) error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if pid == s.pid {
+		s.status = &status
 	}
-	bias, ok := biasOf(f.module.Image, m)
-	if !ok {
-		return nil
-	}
-	l.bias = bias
-	if !s.program {
-		s.program = true
-	}
-	if len(f.placed) == 0 {
-		return nil
-	}
-	return e.session.put(e, p, s, f, bias, m, maps)
+	return nil
 }
 
 // biasOf returns what addresses in a mapping are above those in the file.
@@ -103,18 +166,18 @@ func biasOf(img *image.Image, m *process.Mapping) (uint64, bool) {
 }
 
 // open opens a mapped file, once, and asks what is wanted in it.
-func (s *Session) open(p *process.Process, m *process.Mapping, library bool) *file {
+func (s *Session) open(pid int, m *process.Mapping, program bool) *file {
 	key := fileKey{m.Device, m.Inode}
 	if f := s.files[key]; f != nil {
 		return f
 	}
 	f := &file{}
 	s.files[key] = f
-	f.module, f.err = openModule(p, m)
+	f.module, f.err = openModule(pid, m)
 	if f.err != nil {
 		return f
 	}
-	f.module.Program, f.module.PID = !library, p.PID()
+	f.module.Program, f.module.PID = program, pid
 	f.module.Bias, _ = biasOf(f.module.Image, m)
 	var probes []Probe
 	if probes, f.err = s.opt.Select(f.module); f.err != nil {
@@ -141,10 +204,10 @@ func (s *Session) at(i int) *Placed {
 }
 
 // openModule opens a mapped file as the process sees it.
-func openModule(p *process.Process, m *process.Mapping) (*Module, error) {
+func openModule(pid int, m *process.Mapping) (*Module, error) {
 	paths := []string{
-		fmt.Sprintf("/proc/%d/map_files/%x-%x", p.PID(), m.Lo, m.Hi),
-		fmt.Sprintf("/proc/%d/root%s", p.PID(), m.Path),
+		fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, m.Lo, m.Hi),
+		fmt.Sprintf("/proc/%d/root%s", pid, m.Path),
 	}
 	var errs []error
 	for _, path := range paths {
@@ -165,41 +228,13 @@ func openModule(p *process.Process, m *process.Mapping) (*Module, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &Module{Path: m.Path, Image: img, Analysis: a}, nil
+		isa, err := arch.Probing(a.ISA)
+		if err != nil {
+			return nil, err
+		}
+		return &Module{Path: m.Path, Image: img, Analysis: a, registers: isa.Registers()}, nil
 	}
 	return nil, errors.Join(errs...)
-}
-
-// put plans the probes of a file and puts them into a process.
-func (s *Session) put(e *engine, p *process.Process, sp *space, f *file, bias uint64, m *process.Mapping, maps []process.Mapping) error {
-	planned, err := s.plan(f, bias)
-	if err != nil || len(planned.plans) == 0 {
-		return err
-	}
-	mem := instrument.Memory{Free: freeMemory(maps), Needed: moduleRange(f.module.Image, bias)}
-	layout, err := planned.planner.Lay(planned.plans, &mem)
-	if err != nil {
-		s.failAll(f, err)
-		return nil
-	}
-	if s.opt.DryRun {
-		planned.settle(s, nil)
-		return nil
-	}
-	text := func(dst []byte, addr uint64) error {
-		_, err := f.module.Image.Code(dst[:0], addr-bias, uint64(len(dst)))
-		return err
-	}
-	if err := sp.install(p, layout, text); err != nil {
-		s.failAll(f, err)
-		return nil
-	}
-	var counts *counters
-	if layout.Counters.Hi > layout.Counters.Lo {
-		counts = sp.counts[len(sp.counts)-1]
-	}
-	planned.settle(s, counts)
-	return nil
 }
 
 // moduleRange returns the addresses that a file's memory lies between in a process.
@@ -253,6 +288,7 @@ type planned struct {
 	file    *file
 	plans   []*instrument.Plan
 	places  []plannedPlace
+	layout  *instrument.Layout
 }
 
 type plannedPlace struct {
@@ -261,8 +297,8 @@ type plannedPlace struct {
 	plan   *instrument.Plan
 }
 
-// plan plans the probes of a file, function by function over all CPUs.
-func (s *Session) plan(f *file, bias uint64) (*planned, error) {
+// planFile plans the probes of a file, function by function over all CPUs.
+func (s *Session) planFile(f *file, bias uint64) (*planned, error) {
 	a := f.module.Analysis
 	planner, err := instrument.NewPlanner(a, bias)
 	if err != nil {
@@ -347,12 +383,11 @@ func (out *planned) settle(s *Session, counts *counters) {
 	}
 }
 
-func (s *Session) failAll(f *file, err error) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	for _, p := range f.placed {
-		if p.Refused == nil && p.Way == None {
-			p.Err = err
+// fail notes that probes are not there.
+func (out *planned) fail(err error) {
+	for _, p := range out.places {
+		if p.placed.Way == None {
+			p.placed.Err = err
 		}
 	}
 }

@@ -5,20 +5,24 @@ package session
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 	"syscall"
 
 	"xol/process"
 )
 
-// Session is a program with probes, and its children.
+// Session is a program with probes, and its children. Its methods may be called from any
+// goroutine.
 type Session struct {
 	opt    Options
-	engine *engine
+	engine tracing
 
-	mutex  sync.Mutex
-	placed []*Placed
-	files  map[fileKey]*file
+	mutex    sync.Mutex
+	placed   []*Placed
+	files    map[fileKey]*file
+	counters []*counters
+	pending  []*planned // of the last plan, by the index of its layouts
 
 	pid    int
 	done   chan struct{} // closed when the tracer has stopped
@@ -27,57 +31,51 @@ type Session struct {
 	cancel context.CancelFunc
 }
 
+// tracing is the tracer's side of a session, here or in another process.
+type tracing interface {
+	start(cmd *process.Command) (pid int, err error)
+	attach(pid int) (int, error)
+	// run handles events until no process is left, or ctx ends.
+	run(ctx context.Context) error
+	// close takes everything back.
+	close() error
+	// file opens what the other side has open.
+	file(fd int) (*os.File, error)
+}
+
 // Start starts a program. Its text is changed before any of it is executed.
 func Start(ctx context.Context, cmd Command, opt Options) (*Session, error) {
-	s := newSession(opt)
-	return s, s.begin(ctx, func() error {
-		p, err := s.engine.tracer.Start(&process.Command{Path: cmd.Path, Args: cmd.Args, Env: cmd.Env, Dir: cmd.Dir, Files: cmd.Files})
-		if err == nil {
-			s.pid = p.PID()
-		}
-		return err
+	files := cmd.Files
+	return begin(ctx, opt, files, func(t tracing) (int, error) {
+		return t.start(&process.Command{Path: cmd.Path, Args: cmd.Args, Env: cmd.Env, Dir: cmd.Dir, Files: files})
 	})
 }
 
 // Attach puts probes into a running program.
 func Attach(ctx context.Context, pid int, opt Options) (*Session, error) {
-	s := newSession(opt)
-	return s, s.begin(ctx, func() error {
-		p, err := s.engine.tracer.Attach(pid)
-		if err != nil {
-			return err
-		}
-		s.pid = pid
-		return s.engine.attached(p)
-	})
-}
-
-func newSession(opt Options) *Session {
-	s := &Session{opt: opt, files: map[fileKey]*file{}, done: make(chan struct{})}
-	s.engine = newEngine(s)
-	return s
+	return begin(ctx, opt, nil, func(t tracing) (int, error) { return t.attach(pid) })
 }
 
 // begin gets the program, and has its events handled.
-func (s *Session) begin(ctx context.Context, get func() error) error {
-	var err error
-	if doErr := s.engine.tracer.Do(func() { err = get() }); doErr != nil {
-		err = doErr
+func begin(ctx context.Context, opt Options, files []*os.File, get func(t tracing) (int, error)) (s *Session, err error) {
+	s = &Session{opt: opt, files: map[fileKey]*file{}, done: make(chan struct{})}
+	if opt.Guard == nil {
+		s.engine = newEngine(s, opt.Follow)
+	} else if s.engine, err = newGuarded(s, opt, files); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		close(s.done)
-		return errors.Join(err, s.engine.tracer.Close())
+	if s.pid, err = get(s.engine); err != nil {
+		return nil, errors.Join(err, s.engine.close())
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
 	go func() {
 		defer close(s.done)
-		err := s.engine.tracer.Run(run)
-		if !errors.Is(err, context.Canceled) {
+		if err := s.engine.run(run); !errors.Is(err, context.Canceled) {
 			s.err = err
 		}
 	}()
-	return nil
+	return s, nil
 }
 
 // PID returns the process that was started or attached to.
@@ -109,6 +107,8 @@ func (s *Session) Wait(ctx context.Context) (status syscall.WaitStatus, ok bool,
 		return 0, false, ctx.Err()
 	case <-s.done:
 	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
 	if s.status == nil {
 		return 0, false, s.err
 	}
@@ -124,11 +124,7 @@ func (s *Session) Close() error {
 	s.cancel()
 	<-s.done
 	s.cancel = nil
-	var err error
-	if doErr := s.engine.tracer.Do(func() { err = s.engine.withdraw() }); doErr != nil {
-		err = errors.Join(err, doErr)
-	}
-	return errors.Join(s.err, err, s.engine.tracer.Close())
+	return errors.Join(s.err, s.engine.close())
 }
 
 // Summary adds up what there is.

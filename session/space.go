@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"xol/instrument"
@@ -17,13 +18,12 @@ import (
 // space is what has been put into an address space. Children that fork makes start with
 // a copy of it.
 type space struct {
-	mapped  []machine.Range // copies of code
-	counts  []*counters
+	mapped  []machine.Range    // copies of code
+	shared  []machine.Range    // counters
 	copies  []*instrument.Copy // by the addresses of the copies
 	origins []*instrument.Copy // by those of the originals
 	undo    []undo             // by address
-	loaded  []loaded
-	program bool // the program itself is among what is loaded
+	loaded  []process.Mapping  // files that the front has been asked about
 }
 
 func newSpace() *space { return &space{} }
@@ -37,7 +37,7 @@ type undo struct {
 
 func (s *space) clone() *space {
 	c := *s
-	c.mapped, c.counts, c.copies = slices.Clone(s.mapped), slices.Clone(s.counts), slices.Clone(s.copies)
+	c.mapped, c.shared, c.copies = slices.Clone(s.mapped), slices.Clone(s.shared), slices.Clone(s.copies)
 	c.origins, c.undo, c.loaded = slices.Clone(s.origins), slices.Clone(s.undo), slices.Clone(s.loaded)
 	return &c
 }
@@ -110,11 +110,11 @@ func (s *space) forget(maps []process.Mapping) {
 	mapped := func(addr uint64) bool {
 		return slices.ContainsFunc(maps, func(m process.Mapping) bool { return m.Holds(addr) && m.Perm&machine.PermExec != 0 })
 	}
-	gone := slices.ContainsFunc(s.loaded, func(l loaded) bool { return !mapped(l.text.Lo) })
+	gone := slices.ContainsFunc(s.loaded, func(l process.Mapping) bool { return !mapped(l.Lo) })
 	if !gone {
 		return
 	}
-	s.loaded = slices.DeleteFunc(s.loaded, func(l loaded) bool { return !mapped(l.text.Lo) })
+	s.loaded = slices.DeleteFunc(s.loaded, func(l process.Mapping) bool { return !mapped(l.Lo) })
 	s.origins = slices.DeleteFunc(s.origins, func(c *instrument.Copy) bool { return !mapped(c.Orig) })
 	s.undo = slices.DeleteFunc(s.undo, func(u undo) bool { return !mapped(u.addr) })
 }
@@ -122,34 +122,36 @@ func (s *space) forget(maps []process.Mapping) {
 // ErrText: the text in memory is not that of the file.
 var ErrText = errors.New("session: the text in memory is not the file's")
 
+// knows reports whether the front has been asked about a mapping.
+func (s *space) knows(m *process.Mapping) bool {
+	return slices.ContainsFunc(s.loaded, func(l process.Mapping) bool {
+		return l.Device == m.Device && l.Inode == m.Inode && l.Lo <= m.Lo && m.Hi <= l.Hi
+	})
+}
+
 // install puts a layout into a process: memory first, and then the text, a part at a time
-// with all threads stopped.
-func (s *space) install(p *process.Process, l *instrument.Layout, text func(dst []byte, addr uint64) error) error {
+// with all threads stopped. It returns the memory of the counters; nil where there are none.
+func (s *space) install(p *process.Process, l *instrument.Layout) (counters *os.File, err error) {
 	for _, r := range l.Code {
 		if err := p.Map(r.Lo, r.Hi-r.Lo, machine.PermRead|machine.PermExec); err != nil {
-			return err
+			return nil, err
 		}
 		s.mapped = append(s.mapped, r)
 	}
 	if r := l.Counters; r.Hi > r.Lo {
-		f, err := p.MapShared(r.Lo, r.Hi-r.Lo)
-		if err != nil {
-			return err
+		if counters, err = p.MapShared(r.Lo, r.Hi-r.Lo); err != nil {
+			return nil, err
 		}
-		c, err := openCounters(r, f)
-		if err != nil {
-			return err
-		}
-		s.counts = append(s.counts, c)
+		s.shared = append(s.shared, r)
 	}
 	if err := writeParts(p, l); err != nil {
-		return err
+		return counters, err
 	}
 	s.copies = append(s.copies, l.Copies...)
 	s.origins = append(s.origins, l.Copies...)
 	slices.SortFunc(s.copies, compareCopies)
 	slices.SortFunc(s.origins, compareOrigins)
-	return s.patch(p, l.Patches, text)
+	return counters, s.patch(p, l.Patches)
 }
 
 // writeParts writes code, what follows in memory at once.
@@ -182,13 +184,13 @@ func writeParts(p *process.Process, l *instrument.Layout) error {
 const patchBatch = 1 << 20
 
 // patch changes text. Where memory has other text than the file, nothing is changed.
-func (s *space) patch(p *process.Process, patches []instrument.Patch, text func(dst []byte, addr uint64) error) error {
+func (s *space) patch(p *process.Process, patches []instrument.Patch) error {
 	for len(patches) > 0 {
 		n := 1
 		for n < len(patches) && patches[n].Addr+8-patches[0].Addr < patchBatch {
 			n++
 		}
-		if err := s.patchStopped(p, patches[:n], text); err != nil {
+		if err := s.patchStopped(p, patches[:n]); err != nil {
 			return err
 		}
 		patches = patches[n:]
@@ -197,16 +199,16 @@ func (s *space) patch(p *process.Process, patches []instrument.Patch, text func(
 	return nil
 }
 
-func (s *space) patchStopped(p *process.Process, patches []instrument.Patch, text func(dst []byte, addr uint64) error) (err error) {
+func (s *space) patchStopped(p *process.Process, patches []instrument.Patch) (err error) {
 	if err := p.Stop(); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Resume()) }()
-	return s.patchRun(p, patches, text)
+	return s.patchRun(p, patches)
 }
 
 // patchRun changes text that is no longer than patchBatch.
-func (s *space) patchRun(p *process.Process, patches []instrument.Patch, text func(dst []byte, addr uint64) error) error {
+func (s *space) patchRun(p *process.Process, patches []instrument.Patch) error {
 	last := &patches[len(patches)-1]
 	lo, hi := patches[0].Addr, last.Addr+uint64(last.Len)
 	was := make([]byte, hi-lo)
@@ -214,14 +216,10 @@ func (s *space) patchRun(p *process.Process, patches []instrument.Patch, text fu
 		return err
 	}
 	now := bytes.Clone(was)
-	var own [len(undo{}.old)]byte
 	for i := range patches {
 		c := &patches[i]
-		if err := text(own[:c.Len], c.Addr); err != nil {
-			return err
-		}
 		from, to := c.Addr-lo, c.Addr-lo+uint64(c.Len)
-		if !bytes.Equal(was[from:to], own[:c.Len]) {
+		if !bytes.Equal(was[from:to], c.Old[:c.Len]) {
 			return fmt.Errorf("%w at %#x", ErrText, c.Addr)
 		}
 		u := undo{addr: c.Addr, len: c.Len}

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 
 	"xol/decode"
@@ -22,7 +23,7 @@ func (e *engine) enter(s *space, th *process.Thread, addr uint64) bool {
 	}
 	pc, fix, fixed := c.Enter(step)
 	if fixed {
-		s.correct(fix)
+		e.correct(fix)
 	}
 	th.MovePC(pc)
 	return true
@@ -116,7 +117,7 @@ func (e *engine) leaving(s *space, c *instrument.Copy, step int, counted bool) {
 		return
 	}
 	if fix, ok := c.Leave(step, counted); ok {
-		s.correct(fix)
+		e.correct(fix)
 	}
 }
 
@@ -155,14 +156,7 @@ func (e *engine) unwind(th *process.Thread, c *instrument.Copy, from, to uint32)
 	return e.isa.Unwind(code, th, th.Process())
 }
 
-// correct notes a correction of counts.
-func (s *space) correct(fix instrument.Correction) {
-	for _, c := range s.counts {
-		if c.Holds(fix.Counter) {
-			c.mutex.Lock()
-			c.fixed[fixKey{fix.Counter, fix.First, fix.Last}] += fix.N
-			c.mutex.Unlock()
-			return
-		}
-	}
+// correct tells the front of a correction of counts.
+func (e *engine) correct(fix instrument.Correction) {
+	e.lost = errors.Join(e.lost, e.front.corrected(fix))
 }
