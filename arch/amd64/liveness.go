@@ -2,7 +2,7 @@ package amd64
 
 import (
 	"cmp"
-	"slices"
+	"sort"
 
 	"xol/decode"
 	"xol/detour"
@@ -87,9 +87,7 @@ func (l *liveness) after(i int) int {
 
 // find returns the index of the instruction at an address, -1 where there is none.
 func (l *liveness) find(addr uint64) int {
-	i, found := slices.BinarySearchFunc(l.insts, addr, func(inst decode.Inst, addr uint64) int {
-		return cmp.Compare(inst.Addr, addr)
-	})
+	i, found := sort.Find(len(l.insts), func(i int) int { return cmp.Compare(addr, l.insts[i].Addr) })
 	if !found {
 		return -1
 	}

@@ -41,7 +41,8 @@ func (a ISA) next(code *[]byte) (inst decode.Inst, ok bool) {
 	return inst, true
 }
 
-// packedFlags are flags that rax holds as lahf and seto leave them, or the stack.
+// packedFlags are flags that rax holds as lahf and seto leave them; or the stack, where
+// they are left when they have been taken off.
 type packedFlags struct {
 	bits    uint64
 	onStack bool
@@ -52,13 +53,9 @@ const lahfFlags = FlagSF | FlagZF | FlagAF | FlagPF | FlagCF
 
 // follow follows one instruction of an insertion, after followStack.
 func (p *packedFlags) follow(s *detour.Stack, inst *decode.Inst) {
-	d := DetailOf(inst)
-	accumulator := d.Opcode()&7|d.B()<<3 == RAX
-	switch op := OpOf(inst); {
-	case op == OpPush && accumulator && p.bits != 0:
+	switch d := DetailOf(inst); {
+	case OpOf(inst) == OpPush && d.opcodeRegister() == RAX && p.bits != 0:
 		p.onStack, p.offset = true, s.Offset()
-	case op == OpPop && accumulator && p.onStack && p.offset == s.Offset()-wordSize:
-		p.onStack = false
 	case d.Map() == MapOneByte && d.Opcode() == 0x9f: // lahf
 		p.bits |= lahfFlags
 	case d.Map() == Map0F && d.Opcode() == 0x90: // seto %al
