@@ -88,10 +88,10 @@ func (b *bootText) addSite(isa arch.ISA, all, alts []image.Alternative) {
 		case alt.Unknown:
 			kind |= place.BootUnknown
 		case alt.When == image.WhenAlways:
-			settled, others = isa.Alternative(alt.Code, alt.From, addr, int(size)), nil
+			settled, others = replaced(isa, alt, alt.Code, addr, size), nil
 		default:
 			for _, code := range variants(isa, all, alt) {
-				others = append(others, isa.Alternative(code, alt.From, addr, int(size)))
+				others = append(others, replaced(isa, alt, code, addr, size))
 			}
 		}
 	}
@@ -111,6 +111,12 @@ func (b *bootText) addSite(isa arch.ISA, all, alts []image.Alternative) {
 	}
 }
 
+// replaced returns what stands in size bytes at addr where code, that of alt or a
+// variant of it, has been written over them.
+func replaced(isa arch.ISA, alt *image.Alternative, code []byte, addr, size uint64) []byte {
+	return isa.Alternative(code, alt.From, addr, int(size), alt.Traps)
+}
+
 // variants returns the code of alt, as the file has it and with each of the
 // alternatives in it.
 func variants(isa arch.ISA, all []image.Alternative, alt *image.Alternative) [][]byte {
@@ -120,7 +126,7 @@ func variants(isa arch.ISA, all []image.Alternative, alt *image.Alternative) [][
 	for ; i < len(all) && all[i].Addr < end; i++ {
 		if inner := &all[i]; !inner.Unknown && inner.Addr+inner.Size <= end {
 			code := bytes.Clone(alt.Code)
-			copy(code[inner.Addr-alt.From:], isa.Alternative(inner.Code, inner.From, inner.Addr, int(inner.Size)))
+			copy(code[inner.Addr-alt.From:], replaced(isa, inner, inner.Code, inner.Addr, inner.Size))
 			list = append(list, code)
 		}
 	}
@@ -196,9 +202,7 @@ func (r *Result) noteBoot() {
 func (a *Analysis) judgeForms(r *Result) {
 	for _, m := range r.booted {
 		if m.Kind&place.BootUnknown != 0 {
-			for i := decode.From(r.Insts, m.Addr); i < len(r.Insts) && r.Insts[i].Addr < m.End(); i++ {
-				r.Verdicts[i].Depends = true
-			}
+			r.dependOn(&m)
 		}
 	}
 	if !slices.ContainsFunc(r.booted, func(m place.Mark) bool { return m.Kind&place.BootOpen != 0 }) {
@@ -210,6 +214,23 @@ func (a *Analysis) judgeForms(r *Result) {
 		}
 		if a.judgeForm(r.form, r, k) {
 			r.compare(r.form)
+		}
+	}
+}
+
+// dependOn marks the verdicts on the instructions of m, and on the jumps that would
+// replace some of them or that they keep from being possible.
+func (r *Result) dependOn(m *place.Mark) {
+	const longestRegion = 2 * decode.MaxLen // more than any has bytes
+	for i := decode.From(r.Insts, m.Addr-min(m.Addr, longestRegion)); i < len(r.Insts) && r.Insts[i].Addr < m.End(); i++ {
+		addr := r.Insts[i].Addr
+		if addr >= m.Addr {
+			r.Verdicts[i].Depends = true
+		}
+		if i < len(r.Optimize) {
+			v := &r.Optimize[i]
+			blocks := v.Culprit >= m.Addr && v.Culprit < m.End() || addr >= m.Addr && v.Rule != nil
+			v.Depends = v.Depends || blocks || addr+uint64(v.Region) > m.Addr && v.OK()
 		}
 	}
 }

@@ -53,8 +53,9 @@ type ISA interface {
 	FormsPointer(f *classify.Func, i int, mem flow.Memory) (addr uint64, ok bool)
 	// Alternative returns what a Linux kernel writes over size bytes at to while
 	// it boots, where code replaces them that is written for the address from:
-	// code re-based, and NOPs.
-	Alternative(code []byte, from, to uint64, size int) []byte
+	// code re-based, and NOPs. Older kernels put NOPs after a jump of x86 that
+	// becomes short as well, newer ones traps.
+	Alternative(code []byte, from, to uint64, size int, traps bool) []byte
 }
 
 // Relocator is an ISA whose instructions can be moved, one by one and into

@@ -19,6 +19,9 @@ type Alternative struct {
 	Code []byte
 	From uint64
 	When When
+	// Traps says that traps follow a jump that becomes short for its new address;
+	// otherwise NOPs do.
+	Traps bool
 	// Unknown says that the kernel computes the replacement, which the file
 	// does not have. Code is empty then.
 	Unknown bool
@@ -64,6 +67,9 @@ func (im *program) readAlternatives() ([]Alternative, error) {
 		}
 	}
 	if err := r.securityFixups(); err != nil {
+		return nil, err
+	}
+	if err := r.ftraceEntries(); err != nil {
 		return nil, err
 	}
 	if r.called > r.calls {
@@ -135,7 +141,7 @@ func (r *alternativeReader) entries(t *tableData) {
 	nops, _ := r.syms.address(alternatives.Nops)
 	t.each(l.Size, func(off int) {
 		entry := t.data[off : off+l.Size]
-		a := Alternative{Addr: t.rel(off), From: t.rel(off + 4), Size: uint64(entry[l.Lengths])}
+		a := Alternative{Addr: t.rel(off), From: t.rel(off + 4), Size: uint64(entry[l.Lengths]), Traps: l.Traps}
 		length, flags := entry[l.Lengths+1], uint16(0)
 		if l.Flags > 0 {
 			flags = t.order.u16(entry[l.Flags:])
@@ -196,8 +202,8 @@ func (r *alternativeReader) calledThrough(addr uint64) (slot, size uint64, ok bo
 
 // paravirtCalls reads .parainstructions, which x86 kernels had up to 6.6: the
 // addresses of indirect calls that become direct ones, with a type and a length
-// [arch/x86/include/asm/paravirt_types.h]. Up to 5.11, some became instructions
-// that the tables do not have.
+// [arch/x86/include/asm/paravirt_types.h]. Up to 5.12, some became instructions
+// that the tables do not have [arch/x86/kernel/paravirt_patch.c].
 func (r *alternativeReader) paravirtCalls() error {
 	calls := r.im.isa.Kernel.Alternatives.Calls
 	if calls == nil {
@@ -211,23 +217,17 @@ func (r *alternativeReader) paravirtCalls() error {
 	if err != nil {
 		return err
 	}
-	inTables := true
-	if alts := r.im.sectionNamed(altSection); alts != nil {
-		data, err := r.im.contents(alts)
-		if err != nil {
-			return err
-		}
-		inTables = r.altLayout(&tableData{r.im.order, alts.addr, data}).Size != calls.OldLayout
-	}
+	inTables := !r.im.before(calls.InTables)
 	t := tableData{r.im.order, s.addr, data}
-	t.each(16, func(off int) {
+	const entry, used = 16, 10 // bytes; the last entry need not be whole
+	for off := 0; off+used <= len(data); off += entry {
 		a := Alternative{Addr: t.order.u64(data[off:]), Size: uint64(data[off+9]), When: WhenAlways}
 		a.Code = r.directCall(&a)
 		r.add(a, 0)
 		if !inTables {
 			r.add(Alternative{Addr: a.Addr, Size: a.Size, Unknown: true}, 0)
 		}
-	})
+	}
 	return nil
 }
 
@@ -269,6 +269,35 @@ func (r *alternativeReader) securityFixups() error {
 		}
 		if rel, err := r.im.Data(nil, s.addr, 4); err == nil {
 			r.unknownSite(s.addr + r.im.order.i32(rel))
+		}
+	}
+	return nil
+}
+
+// ftraceEntries takes what the kernel writes around the sites of ftrace.
+func (r *alternativeReader) ftraceEntries() error {
+	writes := r.im.isa.Kernel.FtraceWrites
+	if writes == nil {
+		return nil
+	}
+	take := func(w isa.Written) {
+		r.add(Alternative{Addr: w.Addr, Size: w.Size, Code: w.Code, From: w.Addr, When: WhenAlways, Unknown: w.Code == nil}, 0)
+	}
+	for i := range linuxTables {
+		t := &linuxTables[i]
+		if t.section != mcountSection && t.section != patchableSection {
+			continue
+		}
+		parts, err := r.locate(t)
+		if err != nil {
+			return err
+		}
+		for i := range parts {
+			t := &parts[i]
+			t.each(8, func(off int) {
+				addr := t.order.u64(t.data[off:])
+				writes(kernelText{&r.marker}, addr, r.ftraceAdjust(addr), take)
+			})
 		}
 	}
 	return nil

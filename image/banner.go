@@ -64,13 +64,18 @@ func (im *file) constants() (list []*section) {
 	return list
 }
 
-// release returns the version that a kernel says it has; empty where none is found.
+// release returns the version of a kernel, or of that which a module is for; empty
+// where none is found.
 func (im *file) release() string {
-	release, _, _ := strings.Cut(strings.TrimPrefix(im.Banner(), bannerStart), " ")
+	text := strings.TrimPrefix(im.Banner(), bannerStart)
+	if im.kind == KindModule {
+		text = im.Vermagic()
+	}
+	release, _, _ := strings.Cut(text, " ")
 	return release
 }
 
-// before reports whether a kernel is of an older version, by major and minor number.
+// before reports whether the kernel is of an older version, by major and minor number.
 func (im *file) before(version [2]int) bool {
 	var major, minor int
 	n, _ := fmt.Sscanf(im.release(), "%d.%d", &major, &minor)

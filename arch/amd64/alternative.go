@@ -17,9 +17,9 @@ var x86NOPs = [...]string{
 
 // Alternative returns what a kernel writes over size bytes at to: code, which
 // is written for the address from, and NOPs [arch/x86/kernel/alternative.c,
-// apply_alternatives]. Jumps become short where that suffices, and NOPs that
-// follow each other one.
-func (a ISA) Alternative(code []byte, from, to uint64, size int) []byte {
+// apply_alternatives]. Jumps become short where that suffices, with traps after them
+// from Linux 6.3 on, and NOPs that follow each other one.
+func (a ISA) Alternative(code []byte, from, to uint64, size int, traps bool) []byte {
 	buf := make([]byte, size)
 	for i := copy(buf, code); i < size; i++ {
 		buf[i] = x86NOPs[1][0]
@@ -28,7 +28,7 @@ func (a ISA) Alternative(code []byte, from, to uint64, size int) []byte {
 	for i := range insts {
 		if inst := &insts[i]; inst.Has(decode.HasTarget) && inst.PCRel.Kind != decode.PCRelNone && inst.PCRel.Width == 32 &&
 			inst.Target-from > uint64(len(code)) {
-			a.rebase(buf[inst.Addr-from:][:inst.Len], inst, inst.Addr-from+to)
+			a.rebase(buf[inst.Addr-from:][:inst.Len], inst, inst.Addr-from+to, traps)
 		}
 	}
 	a.joinNOPs(buf)
@@ -36,12 +36,16 @@ func (a ISA) Alternative(code []byte, from, to uint64, size int) []byte {
 }
 
 // rebase changes the displacement of b, which holds inst, for its new address.
-func (ISA) rebase(b []byte, inst *decode.Inst, addr uint64) {
+func (ISA) rebase(b []byte, inst *decode.Inst, addr uint64, traps bool) {
 	const jumpRel32, jumpRel8, int3 = 0xe9, 0xeb, 0xcc
+	fill := x86NOPs[1][0]
+	if traps {
+		fill = int3
+	}
 	if short := inst.Target - (addr + 2); b[0] == jumpRel32 && int64(short) == int64(int8(short)) {
 		b[0], b[1] = jumpRel8, byte(short)
 		for i := range b[2:] {
-			b[2+i] = int3
+			b[2+i] = fill
 		}
 		return
 	}

@@ -91,12 +91,58 @@ type kprobeJudge struct {
 	cfi     bool
 	boosts  bool // copies end in a jump back where they may
 	ibt     bool // functions start with landing pads that the kernel knows
+	open    openThunks
 	decoder *kernelDecoder
 	paddedISA
 }
 
 func newKprobeJudge(v classify.Version, opt classify.KernelOptions) *kprobeJudge {
-	return &kprobeJudge{version: v, cfi: opt.CFI, boosts: !opt.Preemption, ibt: opt.IBT, decoder: newKernelDecoder(v)}
+	p := &kprobeJudge{version: v, cfi: opt.CFI, boosts: !opt.Preemption, ibt: opt.IBT, decoder: newKernelDecoder(v)}
+	p.open.returns = p.differ(jumpThunk, thunklessReturn)
+	p.open.jumps = p.differ(jumpThunk, thunklessJump)
+	p.open.calls = p.differ(callThunk, thunklessCall)
+	return p
+}
+
+// openThunks says which branches to thunks are executed otherwise than what stands there
+// on CPUs that need none.
+type openThunks struct{ returns, jumps, calls bool }
+
+// has reports whether inst, which m marks as a branch to a thunk or what has taken its
+// place, is such a branch.
+func (o *openThunks) has(m *place.Mark, inst *decode.Inst) bool {
+	switch inst.Flow {
+	case decode.FlowCall:
+		return o.calls
+	case decode.FlowJump:
+		return m.Kind&place.ReturnThunk != 0 && o.returns || m.Kind&place.BranchThunk != 0 && o.jumps
+	}
+	return false
+}
+
+// Branches to thunks, and what the kernel writes over them on CPUs that need none
+// [arch/x86/kernel/alternative.c, patch_return, patch_retpoline].
+const (
+	jumpThunk       = "\xe9\x00\x00\x00\x00"
+	callThunk       = "\xe8\x00\x00\x00\x00"
+	thunklessReturn = "\xc3\xcc\xcc\xcc\xcc"
+	thunklessJump   = "\xff\xe0\xcc\x90\x90"
+	thunklessCall   = "\xff\xd0\x0f\x1f\x00"
+)
+
+// differ reports whether the kernel executes the instructions that a and b start with
+// in different ways.
+func (p *kprobeJudge) differ(a, b string) bool {
+	var verdicts [2]classify.Verdict
+	for i, code := range []string{a, b} {
+		var k kernelInsn
+		var inst decode.Inst
+		var buf [kernelWindow]byte
+		if (paddedISA{}).Decode(&inst, []byte(code), 0) == nil && p.decoder.decode(&k, window([]byte(code), 0, &buf)) {
+			k.kprobeVerdict(&verdicts[i], &inst, p.boosts)
+		}
+	}
+	return verdicts[0].Exec != verdicts[1].Exec || verdicts[0].OK() != verdicts[1].OK()
 }
 
 // Insts judges instructions of f; see classify.Judge.
@@ -112,13 +158,22 @@ func (p *kprobeJudge) Insts(verdicts []classify.Verdict, f *classify.Func, first
 		}
 		p.reach(&verdicts[i], &w, f, inst.Addr-f.Addr, inst)
 	}
+	kinds := place.ExTable
+	if p.open != (openThunks{}) {
+		kinds |= place.ReturnThunk | place.BranchThunk
+	}
 	last := &insts[len(insts)-1]
 	for _, m := range f.Marks.Starting(insts[0].Addr, last.Addr+1) {
-		if m.Kind&place.ExTable == 0 {
+		if m.Kind&kinds == 0 {
 			continue
 		}
-		if i, start := decode.Find(insts, m.Addr); start {
+		i, start := decode.Find(insts, m.Addr)
+		switch {
+		case !start:
+		case m.Kind&place.ExTable != 0:
 			p.forbidBoost(&verdicts[i], f, &insts[i])
+		case p.open.has(&m, &insts[i]):
+			verdicts[i].Depends = true
 		}
 	}
 }

@@ -106,9 +106,33 @@ func TestInsideReturnThunkJump(t *testing.T) {
 	for _, v := range known.Kprobes {
 		p := kprobeProfile(v, kernel.Debian("amd64", v))
 		for off := uint64(0); off < uint64(len(f.Code)); off++ {
+			if off == 1 {
+				continue // the jump itself: see TestThunksByVersion
+			}
 			want := v < linux6_12 && off > 1 && off < 1+jumpNear
 			if got := p.At(f, f.Addr+off); got.Depends != want {
 				t.Errorf("+%d on %v: %+v", off, v, got)
+			}
+		}
+	}
+}
+
+// A branch to a thunk is emulated, and what stands there on CPUs that need no thunk is
+// run in a slot by kernels that do not emulate returns and indirect branches.
+func TestThunksByVersion(t *testing.T) {
+	f := testFunc(unhex(t, "e8f2000000 e9f2000000 e9f2000000 90")) // call, jmp, jmp
+	f.Marks = place.Marks{
+		{Addr: f.Addr, Len: jumpNear, Kind: place.BranchThunk},
+		{Addr: f.Addr + 5, Len: jumpNear, Kind: place.BranchThunk},
+		{Addr: f.Addr + 10, Len: jumpNear, Kind: place.ReturnThunk},
+	}
+	without := testFunc(unhex(t, "ffd0 ffe0 c3 90"))
+	for _, v := range known.Kprobes {
+		p := kprobeProfile(v, kernel.Debian("amd64", v))
+		verdicts, others := p.Func(nil, f), p.Func(nil, without)
+		for i := range f.Insts {
+			if got, want := verdicts[i].Depends, verdicts[i].Exec != others[i].Exec; got != want {
+				t.Errorf("instruction %d on %v: depends %v, %s and %s", i, v, got, verdicts[i].Exec, others[i].Exec)
 			}
 		}
 	}

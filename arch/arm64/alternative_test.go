@@ -29,7 +29,7 @@ func TestAlternative(t *testing.T) {
 		for _, w := range c.want {
 			want = put(want, w)
 		}
-		if got := (ISA{}).Alternative(code, from, to, c.size); !bytes.Equal(got, want) {
+		if got := (ISA{}).Alternative(code, from, to, c.size, false); !bytes.Equal(got, want) {
 			t.Errorf("%s: %x, want %x", c.name, got, want)
 		}
 	}

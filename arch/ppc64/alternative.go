@@ -5,7 +5,7 @@ import "xol/decode"
 // Alternative returns what a kernel writes over size bytes at to: code, which
 // is written for the address from, and nops [arch/powerpc/lib/feature-fixups.c,
 // patch_feature_section].
-func (a ISA) Alternative(code []byte, from, to uint64, size int) []byte {
+func (a ISA) Alternative(code []byte, from, to uint64, size int, _ bool) []byte {
 	buf := make([]byte, 0, size)
 	for i := 0; i+wordSize <= min(len(code), size); i += wordSize {
 		buf = append(buf, a.words(a.rebase(code[i:i+wordSize], from+uint64(i), to+uint64(i), i, len(code)))...)

@@ -22,7 +22,7 @@ func TestAlternative(t *testing.T) {
 	} {
 		for _, isa := range []ISA{{}, {LittleEndian: true}} {
 			code, want := isa.words(c.code...), isa.words(c.want...)
-			if got := isa.Alternative(code, from, to, c.size); !bytes.Equal(got, want) {
+			if got := isa.Alternative(code, from, to, c.size, false); !bytes.Equal(got, want) {
 				t.Errorf("%s, %s: %x, want %x", isa.Name(), c.name, got, want)
 			}
 		}

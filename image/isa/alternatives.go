@@ -28,9 +28,10 @@ type Alternatives struct {
 
 // AltLayout is the layout of an entry.
 type AltLayout struct {
-	Size    int // bytes of an entry
-	Flags   int // offset of 2 bytes of flags; 0 where there are none
-	Lengths int // offset of the original's length, and of the replacement's after it, a byte each
+	Size    int  // bytes of an entry
+	Flags   int  // offset of 2 bytes of flags; 0 where there are none
+	Lengths int  // offset of the original's length, and of the replacement's after it, a byte each
+	Traps   bool // see image.Alternative
 }
 
 // AltCondition is what an entry says besides places and lengths.
@@ -50,10 +51,10 @@ type PointerCalls struct {
 	// Inlined are functions that are not called, but replaced by what they do.
 	Inlined []InlinedFunction
 	// Section lists the calls in kernels that have them apart: address, type
-	// and length, 16 bytes an entry. Kernels whose .altinstructions have the
-	// layout OldLayout made some of them instructions that no table has.
-	Section   string
-	OldLayout int // size of an entry
+	// and length, 16 bytes an entry. Kernels before the version InTables, major
+	// and minor, made some of them instructions that no table has.
+	Section  string
+	InTables [2]int
 }
 
 // InlinedFunction is a function's name and what it does.

@@ -34,14 +34,16 @@ var amd64 = Record{
 		JumpLabelSize: amd64JumpLabelSize,
 		FtraceSite:    amd64FtraceSite,
 		Alternatives: Alternatives{
-			Layouts:   []AltLayout{{Size: 14, Flags: 10, Lengths: 12}, {Size: 12, Lengths: 10}, {Size: amd64OldLayout, Lengths: 10}},
+			// From 6.3 on flags are apart; up to 5.12, and not in Debian's 5.10, entries
+			// say how much padding there is [arch/x86/include/asm/alternative.h].
+			Layouts:   []AltLayout{{Size: 14, Flags: 10, Lengths: 12, Traps: true}, {Size: 12, Lengths: 10}, {Size: 13, Lengths: 10}},
 			Condition: amd64Condition,
 			Calls: &PointerCalls{
-				Through:   amd64CalledThrough,
-				Direct:    amd64DirectCall,
-				Inlined:   []InlinedFunction{{"nop_func", ""}, {"_paravirt_nop", ""}, {"_paravirt_ident_64", "\x48\x89\xf8"}}, // mov %rdi,%rax
-				Section:   ".parainstructions",
-				OldLayout: amd64OldLayout,
+				Through:  amd64CalledThrough,
+				Direct:   amd64DirectCall,
+				Inlined:  []InlinedFunction{{"nop_func", ""}, {"_paravirt_nop", ""}, {"_paravirt_ident_64", "\x48\x89\xf8"}}, // mov %rdi,%rax
+				Section:  ".parainstructions",
+				InTables: [2]int{5, 13},
 			},
 		},
 		Thunks: []ThunkTable{{".return_sites", place.ReturnThunk}, {".retpoline_sites", place.BranchThunk}},
@@ -156,11 +158,6 @@ func amd64FtraceSite(code []byte, _ bool) (off uint64, ok bool) {
 	}
 	return off, strings.HasPrefix(after, nop) || strings.HasPrefix(after, k8Nop) || strings.HasPrefix(after, call)
 }
-
-// amd64OldLayout is the size of entries up to Linux 5.12, which say how much
-// padding there is. From 6.3 on flags are apart
-// [arch/x86/include/asm/alternative.h].
-const amd64OldLayout = 13
 
 // amd64Condition reads what a feature of the CPU means, and whether it has to be
 // missing [arch/x86/include/asm/cpufeatures.h, alternative.h].

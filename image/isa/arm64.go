@@ -34,6 +34,7 @@ var arm64 = Record{
 		TrapSize:     wordSize,
 		FtraceAdjust: arm64FtraceAdjust,
 		FtraceSite:   arm64FtraceSite,
+		FtraceWrites: arm64FtraceWrites,
 		Alternatives: Alternatives{
 			Layouts:   []AltLayout{{Size: 12, Lengths: 10}},
 			Condition: arm64Condition,
@@ -144,6 +145,23 @@ func arm64FtraceOffset(words *[5]uint32, atEntry bool) uint64 {
 		return 4
 	}
 	return 0 // -pg: the call itself
+}
+
+// arm64FtraceWrites finds the NOP before the site, which becomes what keeps the return
+// address, and those before the function, which become the address of a record.
+func arm64FtraceWrites(t Text, addr, adjust uint64, found func(Written)) {
+	const record = 2 // words
+	nops := func(addr uint64, n int) bool {
+		var words [record]uint32
+		return t.Words(words[:n], addr) == n && words[0] == arm64Nop && words[n-1] == arm64Nop
+	}
+	if adjust >= wordSize && nops(addr+adjust-wordSize, 1) {
+		keep := binary.LittleEndian.AppendUint32(nil, arm64KeepLink)
+		found(Written{addr + adjust - wordSize, wordSize, keep})
+	}
+	if adjust > record*wordSize && nops(addr, record) {
+		found(Written{addr, record * wordSize, nil})
+	}
 }
 
 // armField returns a field that takes bits of an instruction, which is

@@ -34,6 +34,34 @@ func TestFtraceSites(t *testing.T) {
 			t.Errorf("arm64, %s: %d, want %d", c.name, got, c.want)
 		}
 	}
+	for _, c := range []struct {
+		name           string
+		words          [5]uint32
+		adjust         uint64
+		keeps, address bool
+	}{
+		{"two NOPs", [5]uint32{nop, nop, stp}, 4, true, false},
+		{"two NOPs, running", [5]uint32{mov, nop, stp}, 4, false, false},
+		{"NOPs before the function", [5]uint32{nop, nop, nop, nop, stp}, 12, true, true},
+		{"NOPs before the function and bti", [5]uint32{nop, nop, bti, nop, nop}, 16, true, true},
+		{"a literal", [5]uint32{low, high, mov, nop, stp}, 12, false, false},
+		{"-pg", [5]uint32{bl, nop, nop, nop, nop}, 0, false, false},
+	} {
+		var keeps, address bool
+		arm64FtraceWrites(wordsAt{0x1000, c.words[:]}, 0x1000, c.adjust, func(w Written) {
+			switch {
+			case w.Addr == 0x1000 && w.Size == 8 && w.Code == nil:
+				address = true
+			case w.Addr == 0x1000+c.adjust-4 && w.Size == 4 && string(w.Code) == "\xe9\x03\x1e\xaa":
+				keeps = true
+			default:
+				t.Errorf("arm64, %s: writes %+v", c.name, w)
+			}
+		})
+		if keeps != c.keeps || address != c.address {
+			t.Errorf("arm64, %s: keeps the return address %v, has an address %v", c.name, keeps, address)
+		}
+	}
 	const pnop, mflr, pbl, std, addi = 0x60000000, 0x7c0802a6, 0x4bff1235, 0xf8010010, 0x3842f000
 	for _, c := range []struct {
 		name   string
@@ -54,3 +82,18 @@ func TestFtraceSites(t *testing.T) {
 		}
 	}
 }
+
+// wordsAt is text of a few words without symbols.
+type wordsAt struct {
+	addr  uint64
+	words []uint32
+}
+
+func (t wordsAt) Words(dst []uint32, addr uint64) int {
+	if addr < t.addr || addr-t.addr > wordSize*uint64(len(t.words)) {
+		return 0
+	}
+	return copy(dst, t.words[(addr-t.addr)/wordSize:])
+}
+func (wordsAt) StartsSymbol(uint64) bool { return false }
+func (wordsAt) HasSymbol(string) bool    { return false }

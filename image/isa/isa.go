@@ -96,6 +96,10 @@ type Kernel struct {
 	// FtraceSite returns how far after the start of a function, by its code in a
 	// kernel that runs, the instruction is that ftrace patches.
 	FtraceSite func(code []byte, big bool) (off uint64, ok bool)
+	// FtraceWrites calls found with what the kernel writes around an address in
+	// __mcount_loc before anything is traced, but for what takes the site's own place
+	// [arch/*/kernel/**/ftrace.c, ftrace_init_nop]. adjust is what FtraceAdjust returned.
+	FtraceWrites func(t Text, addr, adjust uint64, found func(Written))
 
 	Alternatives Alternatives
 	// Thunks are the tables of branches to thunks.
@@ -107,6 +111,12 @@ type Kernel struct {
 	Image *Image
 	// Wrapper is an ELF file that holds the kernel in a section.
 	Wrapper *Wrapper
+}
+
+// Written is text that a kernel writes while it boots.
+type Written struct {
+	Addr, Size uint64
+	Code       []byte // nil where the file does not tell what
 }
 
 // Area is a range of a kernel's text between two symbols.

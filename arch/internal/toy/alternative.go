@@ -1,4 +1,4 @@
 package toy
 
 // Alternative returns code as it is: no kernel replaces text.
-func (ISA) Alternative(code []byte, _, _ uint64, _ int) []byte { return code }
+func (ISA) Alternative(code []byte, _, _ uint64, _ int, _ bool) []byte { return code }
