@@ -204,7 +204,7 @@ func (b *bootImage) variants(isa arch.ISA, addr uint64) ([][]byte, error) {
 		if a.Unknown {
 			return nil, errPatched
 		}
-		patch(a.Addr, isa.Alternative(a.Code, a.From, a.Addr, int(a.Size)))
+		patch(a.Addr, isa.Alternative(a.Code, a.From, a.Addr, int(a.Size), a.Traps))
 	}
 	marks, err := b.image.Marks()
 	if err != nil {
