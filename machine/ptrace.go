@@ -30,6 +30,9 @@ type Traced struct {
 	Mask       []byte
 	Past       uint64
 	Code       int32
+	// Alike is another instruction after which a thread stops in the same way; nil where
+	// there is none.
+	Alike []byte
 }
 
 // IsBreakpoint reports whether code starts with an instruction that is a breakpoint.

@@ -156,7 +156,11 @@ func (t *Tracer) Attach(pid int) (*Process, error) {
 		p.Detach()
 		return nil, err
 	}
-	if err := p.findLoader(); err != nil {
+	err = p.findLoader()
+	if err == nil {
+		err = p.trap.look(p)
+	}
+	if err != nil {
 		p.Detach()
 		return nil, err
 	}
@@ -196,7 +200,7 @@ func (t *Tracer) seizeAll(p *Process) error {
 
 func (t *Tracer) tracedByUs(tid int) bool {
 	tracer, err := statusField(tid, "TracerPid")
-	return err == nil && tracer == strconv.Itoa(os.Getpid())
+	return err == nil && tracer == strconv.Itoa(t.tid)
 }
 
 func ended(tid int) bool {
@@ -267,6 +271,11 @@ func traced(pid int) error {
 	if err != nil || tracer == "0" || tracer == "" {
 		return nil
 	}
+	if tid, err := strconv.Atoi(tracer); err == nil { // it is the thread that traces
+		if group, err := groupOf(tid); err == nil {
+			tracer = strconv.Itoa(group)
+		}
+	}
 	name, _ := os.ReadFile("/proc/" + tracer + "/comm")
 	return &Error{PID: pid, Err: ErrTraced, Detail: fmt.Sprintf("by process %s (%s)", tracer, strings.TrimSpace(string(name)))}
 }
@@ -274,7 +283,7 @@ func traced(pid int) error {
 // refusal says why the kernel does not let a process be traced.
 func refusal(pid int, err error) error {
 	if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES) {
-		if errors.Is(err, unix.ESRCH) {
+		if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENOENT) {
 			return &Error{PID: pid, Err: ErrNoProcess}
 		}
 		return &Error{PID: pid, Err: err, Detail: "it cannot be traced"}

@@ -20,10 +20,13 @@ func (p *Process) Detach() error {
 	if err := p.Stop(); err != nil {
 		return err
 	}
-	if p.ended {
-		return nil
-	}
 	t := p.tracer
+	for _, th := range p.space.tasks() {
+		th.stuck = false
+	}
+	if err := t.halt(p.space, detachAfter); err != nil || p.ended {
+		return err
+	}
 	var errs []error
 	if !p.replaced {
 		errs = append(errs, p.takeBack())
@@ -115,11 +118,9 @@ func (th *Thread) settleSignal() {
 		th.deliver = th.signal.Number
 		return
 	}
-	layout := th.layout
-	code := make([]byte, len(layout.Breakpoint))
-	if th.PC() != th.trapAt || th.process.read(code, th.trapAt) != nil || !layout.IsBreakpoint(code) {
+	if th.PC() != th.trapAt || !th.process.traps(th.trapAt) {
 		return
 	}
-	th.SetPC(th.trapAt + layout.Past)
+	th.SetPC(th.trapAt + th.layout.Past)
 	th.deliver = th.signal.Number
 }

@@ -155,5 +155,8 @@ func (t *Tracer) executed(th *Thread) error {
 	if err := p.watchStart(th); err != nil {
 		return err
 	}
+	if err := p.trap.look(p); err != nil {
+		return err
+	}
 	return t.handler.Started(p)
 }

@@ -407,7 +407,6 @@ func (th *Thread) Step() error {
 	}
 	th.prepare()
 	if th.signal.Number == unix.SIGTRAP && th.signal.Code() > 0 && !th.trap {
-		p.trap.stepped(p)
 		return nil
 	}
 	th.tracer.enqueue(th)

@@ -4,7 +4,6 @@ package process
 
 import (
 	"debug/elf"
-	"encoding/binary"
 	"fmt"
 	"os"
 
@@ -180,7 +179,7 @@ func (p *Process) interpreterSymbol(base uint64, name string) (uint64, bool) {
 			return 0, false
 		}
 		defer f.Close()
-		return functionOf(f, base, name, p.order())
+		return functionOf(f, base, name)
 	}
 	return 0, false
 }
@@ -198,7 +197,7 @@ func (p *Process) openMapped(m Mapping) (*os.File, error) {
 	return os.Open(fmt.Sprintf("/proc/%d/map_files/%x-%x", p.pid, m.Lo, m.Hi))
 }
 
-func functionOf(f *os.File, base uint64, name string, order binary.ByteOrder) (uint64, bool) {
+func functionOf(f *os.File, base uint64, name string) (uint64, bool) {
 	file, err := elf.NewFile(f)
 	if err != nil {
 		return 0, false

@@ -106,12 +106,21 @@ func (p *Process) Stop() error {
 	if s.stops++; s.stops > 1 {
 		return nil
 	}
-	if err := p.tracer.halt(s); err != nil {
-		s.stops--
-		return err
+	err := p.tracer.halt(s, lateAfter)
+	if err == nil && !p.ended && !p.replaced {
+		err = p.trap.look(p)
 	}
-	return nil
+	if err != nil {
+		p.Resume()
+	}
+	return err
 }
+
+// How long is waited for a thread in the kernel that cannot be interrupted.
+const (
+	lateAfter   = 20 * time.Millisecond
+	detachAfter = time.Second
+)
 
 // Resume takes one Stop back. When all are, the threads go on.
 func (p *Process) Resume() error {
@@ -127,8 +136,9 @@ func (p *Process) Resume() error {
 	return nil
 }
 
-// halt waits until no task of s can execute an instruction.
-func (t *Tracer) halt(s *space) error {
+// halt waits until no task of s can execute an instruction, for those that cannot be
+// interrupted as long as patience lasts.
+func (t *Tracer) halt(s *space, patience time.Duration) error {
 	moving := func() (n int) {
 		for _, th := range s.tasks() {
 			if th.state != running || th.stuck || th.dead {
@@ -147,20 +157,21 @@ func (t *Tracer) halt(s *space) error {
 		t.look(s)
 		return nil
 	}
-	const patience = 2 * time.Millisecond
+	const pause = 2 * time.Millisecond
+	begun := time.Now()
 	var alarm *time.Timer
 	alarm = time.AfterFunc(time.Hour, func() { // not before alarm is set
 		t.bell.ring(t.tid)
-		alarm.Reset(patience)
+		alarm.Reset(pause)
 	})
-	alarm.Reset(patience)
+	alarm.Reset(pause)
 	defer alarm.Stop()
 	for n > 0 {
 		tid, status, err := t.bell.wait(func() bool { return true })
 		switch {
 		case err == unix.EINTR || tid == 0 && err == nil:
 			for _, th := range s.tasks() {
-				th.lookAtState()
+				th.lookAtState(time.Since(begun) > patience)
 			}
 		case err != nil:
 			return os.NewSyscallError("wait4", err)
@@ -182,15 +193,16 @@ func (t *Tracer) look(s *space) {
 	}
 }
 
-// lookAtState finds out why a thread does not stop.
-func (th *Thread) lookAtState() {
+// lookAtState finds out why a thread does not stop. enough says that it has been waited for
+// long enough.
+func (th *Thread) lookAtState(enough bool) {
 	if th.state != running {
 		return
 	}
 	switch state, err := stateOf(th.tid); {
 	case err != nil, state == 'Z', state == 'X':
 		th.dead = true
-	case state == 'D':
+	case state == 'D' && enough:
 		th.stuck = true
 	}
 }

@@ -56,6 +56,30 @@ func setInfo(tid int, info *[infoSize]byte) error {
 	return ptracePointer(unix.PTRACE_SETSIGINFO, tid, 0, unsafe.Pointer(info))
 }
 
+// raised reports whether an instruction of a thread has raised a signal that waits to be
+// delivered.
+func raised(tid int) bool {
+	const most = 8
+	args := struct {
+		from  uint64
+		flags uint32
+		count int32
+	}{count: most}
+	var infos [most][infoSize]byte
+	n, _, errno := syscall.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_PEEKSIGINFO, uintptr(tid),
+		uintptr(unsafe.Pointer(&args)), uintptr(unsafe.Pointer(&infos)), 0, 0)
+	if errno != 0 {
+		return false
+	}
+	for i := range infos[:n] {
+		s := Signal{Number: syscall.Signal(binary.NativeEndian.Uint32(infos[i][:])), Info: infos[i]}
+		if s.Fault() {
+			return true
+		}
+	}
+	return false
+}
+
 // signalMask is a set of signals: bit 0 is signal 1.
 type signalMask uint64
 

@@ -19,6 +19,10 @@ func (t *Tracer) signalled(th *Thread) error {
 		// The program ignores it, and the kernel has forgotten.
 		return nil
 	}
+	if th.wouldStartAgain() && th.process.unseen(th.signal.Number) {
+		th.startAgain()
+		th.again = restartPoint{}
+	}
 	th.deliver = th.signal.Number
 	if err := t.handler.Signal(th, &th.signal); err != nil {
 		return err
@@ -33,12 +37,12 @@ func (t *Tracer) signalled(th *Thread) error {
 func (t *Tracer) trapped(th *Thread) error {
 	at := th.trapAt
 	if th.PC() != at { // the thread has been sent elsewhere meanwhile
-		th.trap = false
+		th.suppress()
 		return th.process.trap.repair(th)
 	}
 	own := th.process.space.breaks[at]
 	if own != nil {
-		th.trap = false
+		th.suppress()
 		if err := th.process.trap.repair(th); err != nil {
 			return err
 		}
@@ -54,16 +58,32 @@ func (t *Tracer) trapped(th *Thread) error {
 		return err
 	}
 	th.trap = false
-	if handled {
-		return th.process.trap.repair(th)
-	}
-	code := make([]byte, len(t.layout.Breakpoint))
-	if th.process.Read(code, at) == nil && !t.layout.IsBreakpoint(code) && t.layout.Past == uint64(len(code)) {
-		// It is there no more: the thread executes what is.
+	if handled || !th.process.traps(at) { // or it is there no more: the thread executes what is
+		th.suppress()
 		return th.process.trap.repair(th)
 	}
 	th.SetPC(at + t.layout.Past)
 	return t.signalled(th)
+}
+
+// traps reports whether the program has an instruction that traps, as the breakpoint at an
+// address has.
+func (p *Process) traps(at uint64) bool {
+	l := p.tracer.layout
+	code := make([]byte, len(l.Breakpoint))
+	if p.Read(code, at) != nil || l.IsBreakpoint(code) {
+		return true
+	}
+	if l.Alike == nil {
+		return false
+	}
+	code = make([]byte, len(l.Alike))
+	return p.Read(code, at+l.Past-uint64(len(code))) == nil && bytes.Equal(code, l.Alike)
+}
+
+// suppress decides that the signal of a stop is not delivered.
+func (th *Thread) suppress() {
+	th.trap, th.inSignal, th.settled, th.deliver = false, false, true, 0
 }
 
 // stepOver executes the instruction that a breakpoint of this package hides.
@@ -94,8 +114,9 @@ func (th *Thread) stepOver(at uint64, b *ownBreak) error {
 
 // trapAction mends what breakpoints do to how a program handles SIGTRAP. The kernel sends
 // it by force: where a thread blocks the signal it is unblocked, and there or where the
-// program ignores it, the program's action is forgotten [Linux, kernel/signal.c,
-// force_sig_info_to_task]. Nothing tells that this has happened, nor what was before.
+// program ignores it, the program's action is forgotten; where one is pending, that is
+// delivered in its place [Linux, kernel/signal.c, force_sig_info_to_task]. Nothing tells
+// that this has happened, nor what was before.
 type trapAction struct {
 	caught  bool
 	ignored bool
@@ -114,38 +135,48 @@ const (
 // everything.
 var faults = maskOf(unix.SIGILL, unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE)
 
+// blockedBefore reports whether a thread with a mask had SIGTRAP blocked before that was sent
+// by force.
+func (th *Thread) blockedBefore(mask signalMask) bool {
+	trap := maskOf(unix.SIGTRAP)
+	return mask&trap == 0 && (mask&faults == faults || th.maskKnown && th.mask == mask|trap)
+}
+
 // repair gives the thread and its process back what a breakpoint has taken.
 func (a *trapAction) repair(th *Thread) error {
+	swallowed, info := th.swallowed, th.signal.Info
 	mask, err := getMask(th.tid)
 	if err != nil {
 		return nil // it has been killed
 	}
-	trap := maskOf(unix.SIGTRAP)
-	before := th.mask
-	if mask&faults == faults || th.maskKnown && before&trap != 0 && before&^trap == mask {
-		th.mask, th.maskKnown = mask|trap, true
-		setMask(th.tid, mask|trap)
+	if th.blockedBefore(mask) {
+		mask |= maskOf(unix.SIGTRAP)
+		th.mask, th.maskKnown = mask, true
+		setMask(th.tid, mask)
 		if a.caught {
-			return a.restore(th)
+			err = a.restore(th)
 		}
-		return nil
+		if swallowed && err == nil {
+			err = th.sendAgain(&info)
+		}
+		return err
 	}
 	th.mask, th.maskKnown = mask, true
-	return a.look(th)
+	return a.look(th.process)
 }
 
 // look finds out what the program does with SIGTRAP, now and then.
-func (a *trapAction) look(th *Thread) error {
+func (a *trapAction) look(p *Process) error {
 	now := time.Now()
 	if now.Sub(a.looked) < lookEvery {
 		return nil
 	}
 	a.looked = now
-	caught, ignored := th.process.handles(unix.SIGTRAP)
+	caught, ignored := p.handles(unix.SIGTRAP)
 	a.ignored = ignored || a.ignored && !caught
 	if caught && (!a.caught || now.Sub(a.asked) > askEvery) {
 		a.asked = now
-		known, err := th.process.action(unix.SIGTRAP)
+		known, err := p.action(unix.SIGTRAP)
 		if err != nil {
 			return err
 		}
@@ -160,8 +191,20 @@ func (a *trapAction) restore(th *Thread) error {
 	return th.process.setAction(unix.SIGTRAP, a.known)
 }
 
-// stepped is told that a thread has been stepped, with SIGTRAP not blocked.
-func (a *trapAction) stepped(*Process) {}
+// sendAgain has the thread send itself the SIGTRAP that was pending when it executed a
+// breakpoint: the kernel has delivered that in place of the breakpoint's.
+func (th *Thread) sendAgain(info *[infoSize]byte) error {
+	p := th.process
+	page, err := p.scratchPage()
+	if err != nil {
+		return err
+	}
+	if err := p.write(page, info[:]); err != nil {
+		return err
+	}
+	_, err = th.call(unix.SYS_RT_TGSIGQUEUEINFO, []uint64{uint64(p.pid), uint64(th.tid), uint64(unix.SIGTRAP), page})
+	return err
+}
 
 // leave restores what was put off until the process is traced no more.
 func (a *trapAction) leave(p *Process) error {

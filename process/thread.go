@@ -27,6 +27,7 @@ type Thread struct {
 	dead        bool // it has ended, and the kernel has not told of it yet
 	late        bool // it was stuck when its process was stopped
 	group       bool // the stop is one of job control
+	regroup     bool // it was in such a stop before
 	calls       bool // stops at system calls are wanted
 
 	driven bool // it is made to do something of ours
@@ -36,14 +37,17 @@ type Thread struct {
 	inCall  [7]uint64 // number and arguments of the system call that it is in
 	awaits  *Process  // the child of vfork that it waits for
 
-	settled  bool           // the stop is where the kernel looks for signals, whatever it was for
-	inSignal bool           // the stop is before the delivery of a signal
-	prepared bool           // signal has been read
-	trap     bool           // a breakpoint has been executed, and has not been handled
-	trapAt   uint64         // its address
-	signal   Signal         // the one of the stop
-	info     [infoSize]byte // its data as the kernel has it
-	deliver  syscall.Signal // what is delivered when the thread goes on
+	settled   bool           // the stop is where the kernel looks for signals, whatever it was for
+	inSignal  bool           // the stop is before the delivery of a signal
+	prepared  bool           // signal has been read
+	trap      bool           // a breakpoint has been executed, and has not been handled
+	trapAt    uint64         // its address
+	swallowed bool           // in its place, a signal has been delivered that was blocked
+	signal    Signal         // the one of the stop
+	info      [infoSize]byte // its data as the kernel has it
+	deliver   syscall.Signal // what is delivered when the thread goes on
+
+	again restartPoint // where a system call is made again
 
 	mask      signalMask // the blocked signals, as they were known last
 	maskKnown bool
@@ -90,7 +94,7 @@ func (th *Thread) event() int { return int(th.status>>16) & 0xff }
 func (th *Thread) forget() {
 	th.have, th.dirty = false, false
 	th.settled, th.inSignal, th.prepared, th.trap = false, false, false, false
-	th.deliver = 0
+	th.swallowed, th.deliver = false, 0
 }
 
 func (th *Thread) load() bool {
@@ -198,6 +202,10 @@ func (th *Thread) resume() {
 	case deliver != 0 && th.signal.Info != th.info:
 		setInfo(th.tid, &th.signal.Info)
 	}
+	if th.regroup {
+		th.regroup = false
+		ptrace(unix.PTRACE_INTERRUPT, th.tid, 0, 0)
+	}
 	request := unix.PTRACE_CONT
 	if th.calls {
 		request = unix.PTRACE_SYSCALL
@@ -218,10 +226,21 @@ func (th *Thread) prepare() {
 		return
 	}
 	th.info = th.signal.Info
-	if th.signal.Number == unix.SIGTRAP && th.signal.Code() == th.layout.Code && th.load() {
-		th.trap, th.trapAt = true, th.PC()-th.layout.Past
-		th.SetPC(th.trapAt)
+	th.endAgain()
+	if th.signal.Number != unix.SIGTRAP || !th.load() {
+		return
 	}
+	at := th.PC() - th.layout.Past
+	if th.signal.Code() != th.layout.Code {
+		mask, err := getMask(th.tid)
+		code := make([]byte, len(th.layout.Breakpoint))
+		if err != nil || !th.blockedBefore(mask) || th.process.read(code, at) != nil || !th.layout.IsBreakpoint(code) {
+			return
+		}
+		th.swallowed = true
+	}
+	th.trap, th.trapAt = true, at
+	th.SetPC(at)
 }
 
 // waitStop waits until this thread stops, of which nothing is handled. It returns false

@@ -357,6 +357,16 @@ func (t *Tracer) sort(th *Thread, late bool) {
 	switch th.event() {
 	case unix.PTRACE_EVENT_STOP:
 		th.group = isStopSignal(th.status.StopSignal())
+		if th.process.space.stops > 0 && raised(th.tid) {
+			// The stop came between a breakpoint, or a fault, and its signal.
+			th.regroup = th.group
+			th.request(unix.PTRACE_CONT, 0)
+			th.interrupted = true
+			return
+		}
+		if !th.group {
+			th.startAgain()
+		}
 		if !late {
 			t.release(th)
 			return

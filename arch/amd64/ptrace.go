@@ -40,6 +40,7 @@ func (ISA) Traced() *machine.Traced {
 		Failed:  -1,
 
 		Breakpoint: []byte{0xcc}, Mask: []byte{0xff}, Past: 1, Code: siKernel,
+		Alike: []byte{0xcd, 0x03}, // int $3
 	}
 	for i, word := range map[int]int{
 		RAX: userRAX, RCX: userRCX, RDX: userRDX, RBX: userRBX, RSP: userRSP, RBP: 4, RSI: userRSI, RDI: userRDI,
