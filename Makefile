@@ -3,6 +3,11 @@
 # make test   every test, or those that PKGS and TESTFLAGS choose; at the end, what
 #             was not judged on this machine, and why
 # make build  bin/xol
+# make install PREFIX=/usr/local DESTDIR=  the program, its pages for man, completions
+# make dist   dist/: archives for every platform, without the engine
+# make deb    dist/: a Debian package, without the engine
+# make try    install, dist and deb in a folder of their own: does what comes of it work?
+# make pages  the pages of docs/ that are made from the code
 # make lint   gofmt, go vet, staticcheck, words that are not plain English
 # make race   every test under the race detector (needs a C compiler)
 # make fuzz   every fuzz target for FUZZTIME each
@@ -33,6 +38,14 @@ VM_SUITES ?= trixie bookworm bullseye
 KERNEL   ?= ../shared/kernels/amd64.vmlinux.xz
 OTHER_KERNEL ?= ../shared/kernels/amd64-7.3.4.vmlinux.xz
 
+# Where make install puts things, DESTDIR before all of it.
+PREFIX   ?= /usr/local
+DESTDIR  ?=
+# The program to install, and one that runs here and knows the same completions.
+XOL      ?= bin/xol
+XOL_HERE ?= $(XOL)
+VERSION  ?= $(shell scripts/version)
+
 # What make run looks at.
 PROGRAM  ?= /bin/bash
 PLACE    ?= main
@@ -46,14 +59,43 @@ ifneq ($(TAGS),)
 export CGO_ENABLED ?= 1
 endif
 
-.PHONY: run build test race lint fuzz surface damage soak mutate vm newest screenshots page-library bench speed clean
+.PHONY: run build install install-files uninstall dist deb try pages test race lint fuzz surface damage soak mutate vm newest screenshots page-library bench speed clean
 
 run: build
 	bin/xol analyze $(PROGRAM) | tail -n 24
 	bin/xol explain $(PROGRAM) $(PLACE)
 
 build: | toolchain
-	$(GO) build -tags "$(TAGS)" -o bin/xol ./cmd/xol
+	$(GO) build -tags "$(TAGS)" -ldflags "-X main.version=$(VERSION)" -o bin/xol ./cmd/xol
+
+install: build install-files
+
+install-files:
+	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/share/man/man1" \
+		"$(DESTDIR)$(PREFIX)/share/bash-completion/completions" \
+		"$(DESTDIR)$(PREFIX)/share/zsh/site-functions" \
+		"$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d"
+	install -m 755 "$(XOL)" "$(DESTDIR)$(PREFIX)/bin/xol"
+	install -m 644 docs/man/*.1 "$(DESTDIR)$(PREFIX)/share/man/man1"
+	"$(XOL_HERE)" completion bash > "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/xol"
+	"$(XOL_HERE)" completion zsh > "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_xol"
+	"$(XOL_HERE)" completion fish > "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/xol.fish"
+
+uninstall:
+	cd "$(DESTDIR)$(PREFIX)" && rm -f bin/xol share/man/man1/xol.1 share/man/man1/xol-*.1 \
+		share/bash-completion/completions/xol share/zsh/site-functions/_xol share/fish/vendor_completions.d/xol.fish
+
+dist: | toolchain
+	$(GO) run ./scripts/dist -version "$(VERSION)"
+
+deb: | toolchain
+	scripts/package/deb "$(VERSION)" dist
+
+try: | toolchain
+	scripts/try-install
+
+pages: | toolchain
+	$(GO) test ./cmd/xol -run '^TestPages' -update
 
 test: | toolchain
 	@$(GO) run ./scripts/tests -timeout 30m -tags "$(TAGS)" $(TESTFLAGS) $(PKGS)
@@ -125,7 +167,7 @@ speed: build
 	$(GO) run ./scripts/speed $(KERNEL)
 
 clean:
-	rm -rf bin .cache
+	rm -rf bin dist .cache
 
 .cache/newest.mk: SUITE := sid
 .cache/unicorn.mk .cache/newest.mk: scripts/setup-unicorn scripts/debget

@@ -22,6 +22,8 @@ const (
 	styleEnd = "\x1b[0m"
 )
 
+func colorChoice() choice { return choiceOf("auto", "always", "never") }
+
 // palette says whether to paint.
 type palette bool
 

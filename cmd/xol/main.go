@@ -25,7 +25,7 @@ func main() {
 
 // run carries out one command line and returns the exit status.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{in: stdin, out: stdout, err: stderr, color: choiceOf("auto", "always", "never")}
+	a := &app{in: stdin, out: stdout, err: stderr, color: colorChoice()}
 	root := a.rootCommand()
 	root.SetArgs(append([]string{}, args...)) // cobra takes nil for os.Args
 	var unknown error                         // that help was asked for

@@ -20,9 +20,17 @@ func (a *app) versionCommand() *cobra.Command {
 	}
 }
 
-// buildVersion returns the version that the go command recorded: a tag or a
-// pseudo-version with the revision, "(devel)" where it knew neither.
+// version is what the build says it is (go build -ldflags "-X main.version=v1.2.3");
+// make does so with what scripts/version finds.
+var version string
+
+// buildVersion returns version or, where the build says nothing, what the go command
+// recorded: a tag or a pseudo-version with the revision, "(devel)" where it knew
+// neither.
 func buildVersion() string {
+	if version != "" {
+		return version
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
 		return "(devel)"
