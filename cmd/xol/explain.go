@@ -82,8 +82,13 @@ tells too little to judge it, as a kernel without names does.`,
   sudo xol explain --live ext4:ext4_file_read_iter+0x2f
   sudo xol explain --pid 1 libc:malloc
   xol explain --via kprobe_events --kconfig /boot/config-6.1.0-50-amd64 vmlinux vfs_read+9`,
-		Args:              takesUnlessLive(&opt.system, "[FILE] PLACE", 1, 2, 0),
-		ValidArgsFunction: a.completePlace,
+		Args: takesUnlessLive(&opt.system, "[FILE] PLACE", 1, 2, 0),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if opt.system.any() {
+				return opt.system.complete(args, typed), cobra.ShellCompDirectiveNoFileComp
+			}
+			return a.completePlace(cmd, args, typed)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opt.context < 0 {
 				return usageError(cmd, errors.New("--context must not be negative"))

@@ -63,6 +63,59 @@ func (f *systemFlags) check(cmd *cobra.Command, files ...string) error {
 	return nil
 }
 
+// complete offers the functions of what runs for PLACE. It says nothing of what is not
+// shown.
+func (f *systemFlags) complete(args []string, typed string) (names []string) {
+	if len(args) > 0 {
+		return nil
+	}
+	system := live.System{Root: f.root}
+	if f.live {
+		k, err := system.OpenKernel(image.Options{})
+		if err != nil {
+			return nil
+		}
+		defer k.Close()
+		return functionsLike(k.Image, image.ExtentNext, typed)
+	}
+	p, err := system.OpenProcess(f.pid)
+	if err != nil {
+		return nil
+	}
+	defer p.Close()
+	for i := range p.Files {
+		if img, err := image.OpenFile(p.Files[i].Path, image.Options{}); err == nil {
+			names = append(names, functionsLike(img, image.ExtentSymbol, typed)...)
+			img.Close()
+		}
+	}
+	return names
+}
+
+// functionsLike returns the functions of an image whose names start so, those of
+// modules with the module before the name where that is typed.
+func functionsLike(img *image.Image, extent image.Extent, typed string) (names []string) {
+	module, start, inModule := strings.Cut(typed, ":")
+	if !inModule {
+		module, start = "", typed
+	}
+	functions, err := img.Match(extent, start+"*")
+	if err != nil {
+		return nil
+	}
+	for i := range functions {
+		name := functions[i].Name
+		if printable(name) != name || inModule && img.ModuleOf(functions[i].Addr) != module {
+			continue
+		}
+		if inModule {
+			name = module + ":" + name
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
 // takesUnlessLive is the check of arguments of a command that takes files, of which
 // there are none where what runs is asked.
 func takesUnlessLive(f *systemFlags, what string, least, most, files int) cobra.PositionalArgs {

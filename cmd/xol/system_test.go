@@ -159,3 +159,19 @@ func TestExplainMovedKernel(t *testing.T) {
 		t.Errorf("status %d\n%s%s", inv.status, inv.stdout, inv.stderr)
 	}
 }
+
+func TestCompletePlaceOfWhatRuns(t *testing.T) {
+	needOwnMaps(t)
+	const system = "--sysroot ../../live/testdata/system "
+	for command, want := range map[string]string{
+		"__complete explain --live " + system + "probed_":                           "probed_demo\n:4",
+		"__complete explain --live " + system + "demo_mod:mod_o":                    "demo_mod:mod_open\n:4",
+		"__complete explain --live " + system + "other_mod:mod_o":                   ":4",
+		"__complete explain --live --sysroot /none vfs":                             ":4",
+		fmt.Sprintf("__complete explain --pid %d xol/cmd/xol.changea", os.Getpid()): "xol/cmd/xol.changeable\n:4",
+	} {
+		if inv := xol(command, ""); !strings.HasPrefix(inv.stdout, want) {
+			t.Errorf("%s: %s%s", command, inv.stdout, inv.stderr)
+		}
+	}
+}
