@@ -115,7 +115,9 @@ func (th *Thread) settleSignal() {
 		return
 	}
 	if !th.trap {
-		th.deliver = th.signal.Number
+		if !th.signal.Drop {
+			th.deliver = th.signal.Number
+		}
 		return
 	}
 	if th.PC() != th.trapAt || !th.process.traps(th.trapAt) {

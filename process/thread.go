@@ -261,6 +261,20 @@ func (th *Thread) waitStop() bool {
 	return th.state == stopped
 }
 
+// Waiting returns the signal that the thread has stopped for before its delivery, and of
+// which the handler has not been told; nil where there is none. It may be changed as there,
+// and is dropped so by Detach too.
+func (th *Thread) Waiting() *Signal {
+	if th.state != stopped || !th.queued || !th.inSignal {
+		return nil
+	}
+	th.prepare()
+	if !th.inSignal || th.trap {
+		return nil
+	}
+	return &th.signal
+}
+
 // MovePC sets the program counter to where the same point of the program stands as well:
 // a system call that has been interrupted there is started again as if it had not moved.
 func (th *Thread) MovePC(addr uint64) {
