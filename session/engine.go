@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"syscall"
 	"time"
@@ -26,6 +25,7 @@ type engine struct {
 	tracer   *process.Tracer
 	isa      arch.Prober
 	spaces   map[*process.Process]*space
+	switches switches
 	lost     error // of the front, where nothing can return it
 }
 
@@ -133,6 +133,9 @@ func (e *engine) update(p *process.Process) error {
 	}
 	for i, l := range layouts {
 		c, err := s.install(p, l)
+		if err == nil && e.switches != (switches{}) {
+			err = e.setIn(p, e.switches)
+		}
 		done := installed{Index: i, Err: sent(err), Counters: -1}
 		if c != nil {
 			done.Counters = int(c.Fd())
@@ -210,14 +213,14 @@ func (e *engine) Signal(th *process.Thread, sig *process.Signal) error {
 	if s == nil || e.lost != nil {
 		return e.lost
 	}
+	return e.receive(s, th, sig)
+}
+
+// receive deals with a signal that a thread is about to get.
+func (e *engine) receive(s *space, th *process.Thread, sig *process.Signal) error {
 	pc := th.PC()
-	if os.Getenv("DBG") != "" && sig.Fault() {
-		var b [16]byte
-		th.Process().Read(b[:], pc)
-		fmt.Fprintf(os.Stderr, "DBG %v sig %v pc %#x % x patched %v own %v\n", th, sig.Number, pc, b, s.patchedAt(pc), s.own(pc))
-	}
 	if sig.Fault() && sig.Number == syscall.SIGILL && s.patchedAt(pc) && e.enter(s, th, pc) {
-		sig.Drop = true // a byte of a jump
+		sig.Drop = true // a byte of a jump, perhaps of one that is there no more
 		return nil
 	}
 	if !s.own(pc) {
@@ -232,6 +235,58 @@ func (e *engine) Signal(th *process.Thread, sig *process.Signal) error {
 	return nil
 }
 
+// switches are the global ones; the zero value has probes hit, by jumps where there is room.
+type switches struct{ Disarmed, NoJumps bool }
+
+// set throws the switches, in all processes.
+func (e *engine) set(to switches) error {
+	var err error
+	doErr := e.tracer.Do(func() {
+		e.switches = to
+		for _, p := range e.tracer.Processes() {
+			if e.spaces[p] != nil && p.Shares() == nil {
+				err = errors.Join(err, e.setIn(p, to))
+			}
+		}
+	})
+	return errors.Join(err, doErr)
+}
+
+func (e *engine) setIn(p *process.Process, to switches) (err error) {
+	if err := p.Stop(); err != nil {
+		if errors.Is(err, process.ErrGone) {
+			return nil
+		}
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Resume()) }()
+	s := e.spaces[p]
+	if to.Disarmed {
+		if _, err := e.leaveAll(p, s); err != nil {
+			return err
+		}
+	}
+	return s.set(p, to, e.isa.Breakpoint(false))
+}
+
+// leaveAll has all threads of a stopped process be at original addresses. It reports
+// whether one is in the kernel, so that it is not known where.
+func (e *engine) leaveAll(p *process.Process, s *space) (stuck bool, err error) {
+	for _, th := range p.Tasks() {
+		if !th.Stopped() {
+			stuck = true
+			continue
+		}
+		if sig := th.Waiting(); sig != nil {
+			err = errors.Join(err, e.receive(s, th, sig))
+		}
+		if s.own(th.PC()) {
+			err = errors.Join(err, e.leave(s, th, false))
+		}
+	}
+	return stuck, err
+}
+
 // clean takes everything back in a process, whose threads are stopped.
 func (e *engine) clean(p *process.Process) error {
 	s := e.spaces[p]
@@ -239,17 +294,8 @@ func (e *engine) clean(p *process.Process) error {
 		return nil
 	}
 	delete(e.spaces, p)
-	var errs []error
-	stuck := false
-	for _, th := range p.Tasks() {
-		switch {
-		case !th.Stopped():
-			stuck = true
-		case s.own(th.PC()):
-			errs = append(errs, e.leave(s, th, false))
-		}
-	}
-	errs = append(errs, s.restore(p))
+	stuck, err := e.leaveAll(p, s)
+	errs := []error{err, s.restore(p)}
 	if !stuck {
 		for _, r := range s.mapped {
 			errs = append(errs, p.Unmap(r.Lo, r.Hi-r.Lo))

@@ -33,6 +33,7 @@ type toGuard struct {
 	Attach int
 	Follow bool
 	Close  bool
+	Set    *switches
 
 	// Answers.
 	Layouts []*instrument.Layout
@@ -58,6 +59,7 @@ type toFront struct {
 	Corrected *instrument.Correction
 	Exited    *exit
 	Memory    []byte // answers Read
+	Set       bool   // with Err: answers Set
 	Done      bool   // with Err
 	Err       *sentError
 }
@@ -111,7 +113,7 @@ func Guard() error {
 	}
 	g.gone = ctx
 	e := newEngine(g, first.Follow)
-	go g.listen(cancel)
+	go g.listen(e, cancel)
 	var pid int
 	var err error
 	if first.Start != nil {
@@ -184,12 +186,19 @@ type guard struct {
 var errSessionGone = errors.New("session: it has ended")
 
 // listen passes answers on, until the session ends.
-func (g *guard) listen(cancel context.CancelFunc) {
+func (g *guard) listen(e *engine, cancel context.CancelFunc) {
 	defer cancel()
 	for {
 		var m toGuard
 		if err := g.dec.Decode(&m); err != nil || m.Close {
 			return
+		}
+		if m.Set != nil {
+			go func() {
+				err := e.set(*m.Set)
+				g.write(&toFront{Set: true, Err: sent(err)})
+			}()
+			continue
 		}
 		select {
 		case g.answers <- m:
@@ -250,6 +259,8 @@ type guarded struct {
 	cmd     *exec.Cmd
 	follow  bool
 	end     *toFront // Done has come
+	wasSet  chan error
+	ended   chan struct{} // closed when the guard does not answer any more
 }
 
 func newGuarded(s *Session, opt Options, files []*os.File) (*guarded, error) {
@@ -287,7 +298,7 @@ func newGuarded(s *Session, opt Options, files []*os.File) (*guarded, error) {
 		here.Close()
 		return nil, fmt.Errorf("session: the guard does not start: %w", err)
 	}
-	return &guarded{wire: newWire(here), session: s, cmd: cmd, follow: opt.Follow}, nil
+	return &guarded{wire: newWire(here), session: s, cmd: cmd, follow: opt.Follow, wasSet: make(chan error, 1), ended: make(chan struct{})}, nil
 }
 
 func (g *guarded) start(cmd *process.Command) (int, error) {
@@ -320,6 +331,7 @@ func (g *guarded) begin(m *toGuard) (pid int, err error) {
 
 // run answers the guard. When ctx ends it asks it to end, and answers it until it has.
 func (g *guarded) run(ctx context.Context) error {
+	defer close(g.ended)
 	stop := context.AfterFunc(ctx, func() { g.write(&toGuard{Close: true}) })
 	defer stop()
 	for {
@@ -352,11 +364,26 @@ func (g *guarded) answer(m *toFront) error {
 		return s.corrected(*m.Corrected)
 	case m.Exited != nil:
 		return s.exited(m.Exited.PID, m.Exited.Status)
+	case m.Set:
+		g.wasSet <- m.Err.received()
+		return nil
 	default:
 		return nil
 	}
 	answer.Err = sent(err)
 	return g.write(&answer)
+}
+
+func (g *guarded) set(to switches) error {
+	if err := g.write(&toGuard{Set: &to}); err != nil {
+		return err
+	}
+	select {
+	case err := <-g.wasSet:
+		return err
+	case <-g.ended:
+		return process.ErrGone
+	}
 }
 
 func (g *guarded) close() error {

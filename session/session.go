@@ -24,6 +24,9 @@ type Session struct {
 	counters []*counters
 	pending  []*planned // of the last plan, by the index of its layouts
 
+	throwing sync.Mutex
+	switches switches
+
 	pid    int
 	done   chan struct{} // closed when the tracer has stopped
 	err    error         // of the tracer
@@ -37,6 +40,8 @@ type tracing interface {
 	attach(pid int) (int, error)
 	// run handles events until no process is left, or ctx ends.
 	run(ctx context.Context) error
+	// set throws the switches.
+	set(to switches) error
 	// close takes everything back.
 	close() error
 	// file opens what the other side has open.
@@ -125,6 +130,23 @@ func (s *Session) Close() error {
 	<-s.done
 	s.cancel = nil
 	return errors.Join(s.err, s.engine.close())
+}
+
+// SetArmed is the global switch: off, the text is the program's own, and nothing is hit.
+func (s *Session) SetArmed(on bool) error {
+	return s.set(func(w *switches) { w.Disarmed = !on })
+}
+
+// SetOptimization is the switch of jumps: off, they are breakpoints.
+func (s *Session) SetOptimization(on bool) error {
+	return s.set(func(w *switches) { w.NoJumps = !on })
+}
+
+func (s *Session) set(change func(*switches)) error {
+	s.throwing.Lock()
+	defer s.throwing.Unlock()
+	change(&s.switches)
+	return s.engine.set(s.switches)
 }
 
 // Summary adds up what there is.

@@ -17,10 +17,18 @@ import (
 	"xol/session"
 )
 
+var background = context.Background()
+
 // TestMain is also the program that tests put probes into.
 func TestMain(m *testing.M) {
-	if os.Getenv("XOL_TEST_PROGRAM") != "" {
+	switch {
+	case os.Getenv("XOL_TEST_PROGRAM") != "":
 		program()
+	case len(os.Args) == 2 && os.Args[1] == "-xol-test-guard":
+		session.Guard()
+		return
+	case os.Getenv("XOL_TEST_FRONT") != "":
+		front(os.Getenv("XOL_TEST_FRONT"))
 	}
 	os.Exit(m.Run())
 }

@@ -23,6 +23,7 @@ type space struct {
 	copies  []*instrument.Copy // by the addresses of the copies
 	origins []*instrument.Copy // by those of the originals
 	undo    []undo             // by address
+	patches []instrument.Patch // all that have been made, by address
 	loaded  []process.Mapping  // files that the front has been asked about
 }
 
@@ -39,6 +40,7 @@ func (s *space) clone() *space {
 	c := *s
 	c.mapped, c.shared, c.copies = slices.Clone(s.mapped), slices.Clone(s.shared), slices.Clone(s.copies)
 	c.origins, c.undo, c.loaded = slices.Clone(s.origins), slices.Clone(s.undo), slices.Clone(s.loaded)
+	c.patches = slices.Clone(s.patches)
 	return &c
 }
 
@@ -117,6 +119,7 @@ func (s *space) forget(maps []process.Mapping) {
 	s.loaded = slices.DeleteFunc(s.loaded, func(l process.Mapping) bool { return !mapped(l.Lo) })
 	s.origins = slices.DeleteFunc(s.origins, func(c *instrument.Copy) bool { return !mapped(c.Orig) })
 	s.undo = slices.DeleteFunc(s.undo, func(u undo) bool { return !mapped(u.addr) })
+	s.patches = slices.DeleteFunc(s.patches, func(c instrument.Patch) bool { return !mapped(c.Addr) })
 }
 
 // ErrText: the text in memory is not that of the file.
@@ -196,6 +199,7 @@ func (s *space) patch(p *process.Process, patches []instrument.Patch) error {
 		patches = patches[n:]
 	}
 	slices.SortFunc(s.undo, func(a, b undo) int { return cmp.Compare(a.addr, b.addr) })
+	slices.SortFunc(s.patches, func(a, b instrument.Patch) int { return cmp.Compare(a.Addr, b.Addr) })
 	return nil
 }
 
@@ -222,12 +226,50 @@ func (s *space) patchRun(p *process.Process, patches []instrument.Patch) error {
 		if !bytes.Equal(was[from:to], c.Old[:c.Len]) {
 			return fmt.Errorf("%w at %#x", ErrText, c.Addr)
 		}
+		s.patches = append(s.patches, *c)
 		u := undo{addr: c.Addr, len: c.Len}
 		copy(u.old[:], was[from:to])
 		s.undo = append(s.undo, u)
 		copy(now[from:to], c.New[:])
 	}
 	return p.Write(lo, now)
+}
+
+// set has the text be as a switch says.
+func (s *space) set(p *process.Process, to switches, trap []byte) error {
+	var errs []error
+	for list := s.patches; len(list) > 0; {
+		n := 1
+		for n < len(list) && list[n].Addr+8-list[0].Addr < patchBatch {
+			n++
+		}
+		errs = append(errs, setRun(p, list[:n], to, trap))
+		list = list[n:]
+	}
+	return errors.Join(errs...)
+}
+
+func setRun(p *process.Process, list []instrument.Patch, to switches, trap []byte) error {
+	last := &list[len(list)-1]
+	lo, hi := list[0].Addr, last.Addr+uint64(last.Len)
+	text := make([]byte, hi-lo)
+	if err := p.Read(text, lo); err != nil {
+		return err
+	}
+	for i := range list {
+		c := &list[i]
+		at := text[c.Addr-lo:][:c.Len]
+		switch {
+		case to.Disarmed:
+			copy(at, c.Old[:])
+		case to.NoJumps:
+			copy(at, c.Old[:])
+			copy(at, trap)
+		default:
+			copy(at, c.New[:])
+		}
+	}
+	return p.Write(lo, text)
 }
 
 // restore puts all of the program's own text back. The process is stopped.

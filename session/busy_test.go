@@ -1,0 +1,266 @@
+//go:build linux && amd64
+
+package session_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"xol/image"
+	"xol/internal/skip"
+	"xol/session"
+)
+
+var (
+	deaths = flag.Int("deaths", 3, "how often a session is killed")
+	cycles = flag.Int("cycles", 20, "how often probes are armed, optimized, unoptimized and disarmed")
+)
+
+// busy builds the program of threads that call hot functions.
+func busy(t *testing.T) string {
+	t.Helper()
+	mayTrace(t)
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		skip.Missing(t, "gcc")
+	}
+	program := filepath.Join(t.TempDir(), "busy")
+	if out, err := exec.Command(gcc, "-O2", "-pthread", "-o", program, "testdata/busy.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return program
+}
+
+var hot = []string{"hot0", "hot1", "hot2", "hot3", "hot4", "hot5", "hot6", "hot7"}
+
+// calls reads what the program prints: how often it has called each function itself.
+func calls(t *testing.T, out string) (n []uint64) {
+	t.Helper()
+	for line := range strings.Lines(out) {
+		var name string
+		var v uint64
+		if _, err := fmt.Sscan(line, &name, &v); err != nil {
+			t.Fatalf("%q: %v", out, err)
+		}
+		n = append(n, v)
+	}
+	if len(n) != len(hot) {
+		t.Fatalf("%q", out)
+	}
+	n[0], n[1] = n[0]+n[3], n[1]+n[3] // hot3 calls both
+	return n
+}
+
+// TestCountsAreExact compares counts with what threads under a timer's signals have
+// counted themselves.
+func TestCountsAreExact(t *testing.T) {
+	program := busy(t)
+	for _, c := range []struct {
+		name string
+		want func(m *session.Module) ([]session.Probe, error)
+	}{{"entries", named(hot...)}, {"every instruction", everything()}, {"returns", returns(hot...)}} {
+		t.Run(c.name, func(t *testing.T) {
+			out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close()
+			s, err := session.Start(t.Context(), session.Command{Path: program, Args: []string{program}, Files: []*os.File{nil, out, os.Stderr}},
+				session.Options{Select: c.want})
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(300 * time.Millisecond)
+			syscall.Kill(s.PID(), syscall.SIGTERM)
+			if status, ended, err := s.Wait(t.Context()); err != nil || !ended || status != 0 {
+				t.Fatal(status, ended, err)
+			}
+			text, _ := os.ReadFile(out.Name())
+			want := calls(t, string(text))
+			for _, p := range s.Placed() {
+				i := strings.IndexByte("01234567", p.Probe.Symbol[len(p.Probe.Symbol)-1])
+				if !strings.HasPrefix(p.Probe.Symbol, "hot") || p.Probe.Offset != 0 {
+					continue
+				}
+				if got := s.Hits(p); got != want[i] {
+					t.Errorf("%s: %d hits by %v, want %d (%v %v)", p.Probe.Symbol, got, p.Way, want[i], p.Refused, p.Err)
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// returns wants a probe at the returns of functions.
+func returns(names ...string) func(m *session.Module) ([]session.Probe, error) {
+	return func(m *session.Module) ([]session.Probe, error) {
+		list, err := named(names...)(m)
+		for i := range list {
+			list[i].Return = true
+		}
+		return list, err
+	}
+}
+
+// started is the program, run by this test.
+type started struct {
+	*exec.Cmd
+	out bytes.Buffer
+}
+
+func start(t *testing.T, program string) *started {
+	t.Helper()
+	s := &started{Cmd: exec.Command(program)}
+	s.Stdout, s.Stderr = &s.out, &s.out
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Process.Kill() })
+	time.Sleep(20 * time.Millisecond)
+	return s
+}
+
+// finish ends the program, which has to say that nothing went wrong.
+func (s *started) finish(t *testing.T) {
+	t.Helper()
+	s.Process.Signal(syscall.SIGTERM)
+	if err := s.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, s.out.Bytes())
+	}
+	calls(t, s.out.String())
+}
+
+// TestSwitchesUnderLoad arms, optimizes, unoptimizes and disarms probes of a program that
+// runs.
+func TestSwitchesUnderLoad(t *testing.T) {
+	program := busy(t)
+	p := start(t, program)
+	s, err := session.Attach(t.Context(), p.Process.Pid, session.Options{Select: everything()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range *cycles {
+		for _, step := range []func() error{
+			func() error { return s.SetOptimization(false) }, func() error { return s.SetOptimization(true) },
+			func() error { return s.SetArmed(false) }, func() error { return s.SetArmed(true) },
+		} {
+			if err := step(); err != nil {
+				t.Fatalf("cycle %d: %v", i, err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	t.Logf("%+v", s.Summary())
+	original(t, p.Process.Pid, program)
+	p.finish(t)
+}
+
+// original checks that the program's text in memory is that of its file.
+func original(t *testing.T, pid int, program string) {
+	t.Helper()
+	img, err := image.OpenFile(program, image.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer img.Close()
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := uint64(0)
+	for line := range strings.Lines(string(maps)) {
+		if strings.HasSuffix(strings.TrimSpace(line), program) {
+			base, _ = strconv.ParseUint(line[:strings.IndexByte(line, '-')], 16, 64)
+			break
+		}
+	}
+	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mem.Close()
+	for _, r := range img.Text() {
+		want, err := img.Code(nil, r.Addr, r.Size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, r.Size)
+		if _, err := mem.ReadAt(got, int64(base+r.Addr)); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Fatalf("the text of %s is not original", r.Section)
+		}
+	}
+}
+
+// TestDeath kills sessions at random moments.
+func TestDeath(t *testing.T) {
+	program := busy(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, program)
+	for i := range *deaths {
+		front := exec.Command(self)
+		front.Env = append(os.Environ(), "XOL_TEST_FRONT="+strconv.Itoa(p.Process.Pid))
+		front.Stderr = os.Stderr
+		if err := front.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(rand.IntN(400_000)) * time.Microsecond)
+		front.Process.Kill()
+		front.Wait()
+		for deadline := time.Now().Add(time.Minute); tracerOf(p.Process.Pid) != "0"; {
+			if time.Now().After(deadline) {
+				t.Fatalf("death %d: the guard does not end", i)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		original(t, p.Process.Pid, program)
+	}
+	p.finish(t)
+}
+
+// tracerOf returns the tracer of a process.
+func tracerOf(pid int) string {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, after, _ := strings.Cut(string(status), "TracerPid:")
+	line, _, _ := strings.Cut(after, "\n")
+	return strings.TrimSpace(line)
+}
+
+// front is a session that is going to be killed.
+func front(pid string) {
+	n, err := strconv.Atoi(pid)
+	if err != nil {
+		panic(err)
+	}
+	s, err := session.Attach(background, n, session.Options{
+		Select: everything(), Guard: []string{"/proc/self/exe", "-xol-test-guard"},
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	for {
+		s.SetOptimization(false)
+		s.SetOptimization(true)
+	}
+}
