@@ -273,6 +273,60 @@ func TestJumps(t *testing.T) {
 			load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
 		{name: "half of a slot", want: unresolved(WhatArithmetic), code: ops(
 			store(1, toySP, 8), load(3, toySP, NoReg, 0, 8, 4, false), jumpBy(3))},
+
+		// What decides between a table and something else.
+		{name: "overwritten from its middle", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), store(1, toySP, 8), store(4, toySP, 12), load(1, toySP, NoReg, 0, 8, 8, false),
+			load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "spilled in half", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), op{store: Store{Base: toySP, Disp: 8, Size: 4, Width: 4, Regs: [2]Reg{1, NoReg}}, changes: MemoryWritten},
+			load(1, toySP, NoReg, 0, 8, 8, false), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "second of a pair that is spilled", want: relative, code: ops(
+			set(1, Address(dataAt)), op{store: Store{Base: toySP, Size: 16, Width: 8, Regs: [2]Reg{4, 1}}, changes: MemoryWritten},
+			load(1, toySP, NoReg, 0, 8, 8, false), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "first of a pair that is spilled", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), op{store: Store{Base: toySP, Size: 16, Width: 8, Regs: [2]Reg{4, 1}}, changes: MemoryWritten},
+			load(1, toySP, NoReg, 0, 0, 8, false), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "put together in the middle", want: relative, code: ops(
+			set(1, Const(0x5f_0000)), set(1, Expr{Op: OpInsert, A: 1, B: NoReg, From: 16, Bits: 8, K: 0x50_0000}),
+			load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "a number in disguise, first", code: ops(set(4, Const(1)), set(3, Expr{Op: OpGuard, A: 4, B: 5}), jumpBy(3)), want: unresolved(WhatArithmetic)},
+		{name: "formed, and moved by a number", mem: labels, want: "table 0x90000010 width 4 signed base 0x90000010", code: ops(
+			set(4, Const(0x10)), set(1, Address(0x9000_0000)), sum(1, 1, 4), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "a number, moved by what is formed", mem: labels, want: "table 0x90000010 width 4 signed base 0x90000010", code: ops(
+			set(4, Const(0x10)), set(1, Address(0x9000_0000)), sum(1, 4, 1), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "two numbers that are no table together", mem: labels, want: unresolved(WhatNumber), code: ops(
+			set(4, Const(0x10)), set(1, Const(0x9000_0000)), sum(1, 4, 1), load(3, 1, 2, 0, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "a number that is in the data", mem: labels, want: relative, code: ops(
+			set(1, Const(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "a masked number on the other way", want: relative, code: ops(
+			set(1, Address(dataAt)), other("x"), set(1, Expr{Op: OpMask, A: 7, B: NoReg, K: 15}), at("x", nop()),
+			load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "what memory holds on the other way", want: relative, code: ops(
+			set(1, Address(dataAt)), other("x"), load(1, 7, NoReg, 0, 0, 8, false), at("x", nop()),
+			load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "negative constant of 32 bits", want: "table 0xfffffffffffffff8 width 8", code: ops(
+			set(1, Const(0xffff_fff8)), set(1, Field(1, 32, true)), load(3, 1, 2, 3, 0, 8, false), jumpBy(3))},
+		{name: "constant of 32 bits", want: "table 0xfffffff8 width 8", code: ops(
+			set(1, Const(0xffff_ffff_fff8)), set(1, Field(1, 32, false)), load(3, 1, 2, 3, 0, 8, false), jumpBy(3))},
+		{name: "sign extended, and once more from more bits", want: "table 0x500000 width 2 signed base 0x500000", code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 1, 0, 2, true), set(3, Field(3, 32, true)), sum(3, 3, 1), jumpBy(3))},
+		{name: "extended with zeros, then by the sign of more bits", want: "table 0x500000 width 2 base 0x500000", code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 1, 0, 2, false), set(3, Field(3, 32, true)), sum(3, 3, 1), jumpBy(3))},
+		{name: "parts of one table, but without a sign", mem: tables, want: unresolved(WhatTables), code: ops(
+			set(4, Address(dataAt)), set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, false), sum(3, 3, 4), other("x"),
+			set(1, Address(dataAt+8)), load(3, 1, 2, 2, 0, 4, false), sum(3, 3, 4), at("x", jumpBy(3)))},
+		{name: "function pointers by an index, shifted", mem: functions, want: "table 0x500000 width 8 shift 1", code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 3, 0, 8, false), set(3, Expr{Op: OpField, A: 3, B: NoReg, Bits: 64, Shift: 1}), jumpBy(3))},
+		{name: "a word that is shifted is no pointer", want: unresolved(WhatSeveral), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), other("x"),
+			set(5, Address(dataAt+64)), load(3, 5, 2, 3, 0, 8, false), set(3, Expr{Op: OpField, A: 3, B: NoReg, Bits: 64, Shift: 1}), at("x", jumpBy(3)))},
+		{name: "a target, or a function pointer of a table", want: relative, code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), other("x"),
+			set(5, Address(dataAt+64)), load(3, 5, 2, 3, 0, 8, false), at("x", jumpBy(3)))},
+		{name: "a target, or an offset of a table", want: unresolved(WhatSeveral), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), other("x"),
+			set(5, Address(dataAt+64)), load(3, 5, 2, 2, 0, 4, false), at("x", jumpBy(3)))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := &toyModel{ops: c.code, pieces: c.pieces, tail: c.tail}
@@ -380,6 +434,17 @@ func TestBounds(t *testing.T) {
 		{name: "loop first, then the way with a bound", code: by(ops(cmp(2, 3), branch(Greater, "out"), jump("in"), at("loop", nop()), at("in", other("loop")))), want: ", compare 4 at 0"},
 		{name: "equal on one branch only", code: by(ops(copyOf(7, 2), other("x"), set(7, Expr{}), jump("y"), at("x", nop()), at("y", cmp(7, 5)), branch(Greater, "out"))), want: none},
 		{name: "equal on no branch", code: by(ops(copyOf(7, 2), other("x"), nop(), jump("y"), at("x", set(7, Expr{})), ret(), at("y", cmp(7, 5)), branch(Greater, "out"))), want: ", compare 6 at 6"},
+
+		{name: "a signed field further up", code: by(ops(set(2, Expr{Op: OpField, A: 2, B: NoReg, From: 3, Bits: 3, Signed: true}))), want: none},
+		{name: "entry after a test", code: by(ops(cmp(2, 5), branch(notTaken, "entry"), ret(), at("entry", nop()))), want: ", compare 6 at 0"},
+		{name: "entry after a jump", code: by(ops(cmp(2, 5), branch(Greater, "out"), jump("entry"), ret(), at("entry", nop()))), want: none},
+		{name: "loaded twice by two indices", code: by(ops(load(7, 8, 9, 0, 0, 4, false), cmp(7, 5), branch(Greater, "out"), load(2, 8, 10, 0, 0, 4, false))), want: none},
+		{name: "loaded twice from two places", code: by(ops(load(7, 8, NoReg, 0, 16, 4, false), cmp(7, 5), branch(Greater, "out"), load(2, 8, NoReg, 0, 24, 4, false))), want: none},
+		{name: "loaded twice by two registers", code: by(ops(load(7, 8, NoReg, 0, 16, 4, false), cmp(7, 5), branch(Greater, "out"), load(2, 9, NoReg, 0, 16, 4, false))), want: none},
+		{name: "compared, and reduced after a copy", code: by(ops(copyOf(7, 2), cmp(7, 5), branch(Greater, "out"), set(2, Add(2, ^uint64(0))))), want: ", compare 5 at 1"},
+		{name: "the other way has a greater bound by a mask", code: by(ops(other("x"), cmp(2, 3), branch(Greater, "out"), jump("in"), at("x", mask(2, 2, 7)), at("in", nop()))), want: ", mask 8 at 4"},
+		{name: "the other way has a smaller bound by a mask", code: by(ops(other("x"), cmp(2, 9), branch(Greater, "out"), jump("in"), at("x", mask(2, 2, 3)), at("in", nop()))), want: ", compare 10 at 1"},
+		{name: "bound of a call's way", code: by(ops(cmp(2, 5), branch(Greater, "out"), call("f"), at("f", nop()))), want: none},
 
 		// Tables among the instructions.
 		{name: "goes on, and others jump as well", mem: toyMemory{words: []uint32{0, 0}}, want: " in the text",
