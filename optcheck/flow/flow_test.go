@@ -291,10 +291,10 @@ func TestJumps(t *testing.T) {
 			set(1, Const(0x5f_0000)), set(1, Expr{Op: OpInsert, A: 1, B: NoReg, From: 16, Bits: 8, K: 0x50_0000}),
 			load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
 		{name: "a number in disguise, first", code: ops(set(4, Const(1)), set(3, Expr{Op: OpGuard, A: 4, B: 5}), jumpBy(3)), want: unresolved(WhatArithmetic)},
-		{name: "formed, and moved by a number", mem: labels, want: "table 0x90000010 width 4 signed base 0x90000010", code: ops(
-			set(4, Const(0x10)), set(1, Address(0x9000_0000)), sum(1, 1, 4), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
-		{name: "a number, moved by what is formed", mem: labels, want: "table 0x90000010 width 4 signed base 0x90000010", code: ops(
-			set(4, Const(0x10)), set(1, Address(0x9000_0000)), sum(1, 4, 1), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "formed, and moved by a number", mem: labels, want: "table 0x90000010 width 1 base 0x400000", code: ops(
+			set(4, Const(0x10)), set(1, Address(0x9000_0000)), sum(1, 1, 4), load(3, 1, 2, 0, 0, 1, false), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3))},
+		{name: "a number, moved by what is formed", mem: labels, want: "table 0x90000010 width 1 base 0x400000", code: ops(
+			set(4, Const(0x10)), set(1, Address(0x9000_0000)), sum(1, 4, 1), load(3, 1, 2, 0, 0, 1, false), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3))},
 		{name: "two numbers that are no table together", mem: labels, want: unresolved(WhatNumber), code: ops(
 			set(4, Const(0x10)), set(1, Const(0x9000_0000)), sum(1, 4, 1), load(3, 1, 2, 0, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
 		{name: "a number that is in the data", mem: labels, want: relative, code: ops(
@@ -324,6 +324,22 @@ func TestJumps(t *testing.T) {
 		{name: "a target, or a function pointer of a table", want: relative, code: ops(
 			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), other("x"),
 			set(5, Address(dataAt+64)), load(3, 5, 2, 3, 0, 8, false), at("x", jumpBy(3)))},
+		{name: "a table or a number, moved", want: relative, code: ops(
+			set(1, Address(dataAt-8)), other("x"), set(1, Expr{}), at("x", set(1, Add(1, 8))), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "hoisted over a loop, moved in it", want: relative, code: ops(
+			set(1, Address(dataAt-8)), at("loop", nop()), set(4, Add(1, 8)), load(3, 4, 2, 2, 0, 4, true), sum(3, 3, 4), jumpBy(3), jump("loop"))},
+		{name: "sign extended to 32 bits, then to 64", want: "table 0x500000 width 1 signed base 0x500000", code: ops(
+			set(1, Address(dataAt)), set(3, Expr{Op: OpLoad, A: 1, B: 2, Width: 1, Signed: true, Bits: 32}), set(3, Field(3, 32, true)), sum(3, 3, 1), jumpBy(3))},
+		{name: "sign extended to 32 bits, then with zeros", want: unresolved(WhatExtension), code: ops(
+			set(1, Address(dataAt)), set(3, Expr{Op: OpLoad, A: 1, B: 2, Width: 1, Signed: true, Bits: 32}), set(3, Field(3, 32, false)), sum(3, 3, 1), jumpBy(3))},
+		{name: "bounded table in the text that goes on", mem: textMemory{toyMemory{words: []uint32{0, 0}}},
+			want: "table 0x400000 width 4 signed base 0x400000, compare 1 at 2", code: ops(nop(), set(1, Address(codeAt)), cmp(2, 0),
+				branch(Greater, "out"), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3), at("out", ret()))},
+		{name: "bounded table in the text that ends, and others jump", mem: textMemory{toyMemory{words: []uint32{0}}},
+			want: "table 0x400000 width 4 signed base 0x400000, compare 1 at 2", code: ops(jumpBy(9), set(1, Address(codeAt)), cmp(2, 0),
+				branch(Greater, "out"), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3), at("out", ret()))},
+		{name: "bounded table in data that goes on, and others jump", mem: tables, want: relative + ", compare 1 at 2", code: ops(
+			jumpBy(9), set(1, Address(dataAt)), cmp(2, 0), branch(Greater, "out"), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3), at("out", ret()))},
 		{name: "a target, or an offset of a table", want: unresolved(WhatSeveral), code: ops(
 			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), other("x"),
 			set(5, Address(dataAt+64)), load(3, 5, 2, 2, 0, 4, false), at("x", jumpBy(3)))},
@@ -445,6 +461,13 @@ func TestBounds(t *testing.T) {
 		{name: "the other way has a greater bound by a mask", code: by(ops(other("x"), cmp(2, 3), branch(Greater, "out"), jump("in"), at("x", mask(2, 2, 7)), at("in", nop()))), want: ", mask 8 at 4"},
 		{name: "the other way has a smaller bound by a mask", code: by(ops(other("x"), cmp(2, 9), branch(Greater, "out"), jump("in"), at("x", mask(2, 2, 3)), at("in", nop()))), want: ", compare 10 at 1"},
 		{name: "bound of a call's way", code: by(ops(cmp(2, 5), branch(Greater, "out"), call("f"), at("f", nop()))), want: none},
+
+		{name: "reduced, and masked after", code: by(ops(cmp(7, 5), branch(Greater, "out"), set(2, Add(7, 3)), mask(2, 2, 7))), want: ", mask 8 at 3"},
+		{name: "loaded twice with a sign", code: by(ops(load(7, 8, NoReg, 0, 16, 4, true), cmp(7, 5), branch(Greater, "out"), load(2, 8, NoReg, 0, 16, 4, true))), want: ", compare 6 at 1"},
+		{name: "a byte, and the low bits of another", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), cmpBits(7, 8, 5), branch(Greater, "out"))), want: ", mask 256 at 0"},
+		{name: "the largest number", code: by(ops(cmp(2, ^uint64(0)), branch(Greater, "out"))), want: none},
+		{name: "sum of two, one of which is compared", code: by(ops(cmp(7, 5), branch(Greater, "out"), sum(2, 7, 8))), want: none},
+		{name: "the smaller of two masks", code: by(ops(mask(7, 7, 3), mask(2, 7, 15))), want: ", mask 4 at 0"},
 
 		// Tables among the instructions.
 		{name: "goes on, and others jump as well", mem: toyMemory{words: []uint32{0, 0}}, want: " in the text",

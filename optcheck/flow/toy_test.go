@@ -206,6 +206,9 @@ func describe(j *Jump) string {
 	}
 	switch names := [...]string{"", "compare", "mask"}; t.Bound {
 	case BoundNone:
+		if t.Count != 0 || t.Check != 0 {
+			return fmt.Sprintf("%s, %d entries without a bound", text, t.Count)
+		}
 		return text
 	default:
 		return fmt.Sprintf("%s, %s %d at %d", text, names[t.Bound], t.Count, (t.Check-codeAt)/4)
