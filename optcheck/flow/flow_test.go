@@ -340,6 +340,31 @@ func TestJumps(t *testing.T) {
 				branch(Greater, "out"), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3), at("out", ret()))},
 		{name: "bounded table in data that goes on, and others jump", mem: tables, want: relative + ", compare 1 at 2", code: ops(
 			jumpBy(9), set(1, Address(dataAt)), cmp(2, 0), branch(Greater, "out"), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3), at("out", ret()))},
+		{name: "parts of one table, with a bound", mem: tables, want: relative, code: ops(
+			cmp(2, 1), branch(Greater, "out"), set(4, Address(dataAt)), set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 4), other("x"),
+			set(1, Address(dataAt+8)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 4), at("x", jumpBy(3)), at("out", ret()))},
+		{name: "a number added to function pointers", mem: functions, want: "table 0x500000 width 8 base 0x8", code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 3, 0, 8, false), set(3, Add(3, 8)), jumpBy(3))},
+		{name: "entry of 4 bytes where functions are", mem: functions, want: "table 0x500000 width 4", code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, false), jumpBy(3))},
+		{name: "masked table in the text that goes on", mem: textMemory{toyMemory{words: []uint32{0, 0, 0}}},
+			want: "table 0x400000 width 4 signed base 0x400000, mask 2 at 2", code: ops(jumpBy(9), set(1, Address(codeAt)),
+				set(2, Expr{Op: OpMask, A: 2, B: NoReg, K: 1}), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "a target, or a table's address or a number", want: unresolved(WhatSeveral), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), other("x"),
+			set(5, Address(dataAt+64)), set(6, Expr{}), set(3, Expr{Op: OpEither, A: 5, B: 6}), at("x", jumpBy(3)))},
+		{name: "a number at a constant address, where there is a table of contents", pieces: true, want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), load(3, 1, NoReg, 0, 0, 4, true), set(4, Address(codeAt+0x1000)), sum(3, 3, 4), jumpBy(3))},
+		{name: "sum of indices, whole addresses", want: pointer, code: ops(
+			set(1, Address(dataAt)), sum(4, 1, 2), sum(4, 5, 4), load(3, 4, NoReg, 0, 0, 8, false), jumpBy(3))},
+		{name: "wrong scale of addresses, where there is a table of contents", pieces: true, mem: labels, want: pointer, code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 8, false), jumpBy(3))},
+		{name: "address at a constant address, but no table of contents", mem: toyMemory{pointers: map[uint64]uint64{dataAt + 16: dataAt}}, want: unresolved(WhatNumber), code: ops(
+			set(9, Address(dataAt+16)), load(1, 9, NoReg, 0, 0, 8, false), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "a scaled index and nothing", want: unresolved(WhatNumber), code: ops(
+			set(1, Const(0)), set(4, Expr{Op: OpAdd, A: 1, B: 2, Shift: 2}), load(3, 4, NoReg, 0, 0, 4, true), set(5, Address(codeAt)), sum(3, 3, 5), jumpBy(3))},
+		{name: "a masked index and a number that is no table", mem: labels, want: unresolved(WhatNumber), code: ops(
+			set(2, Expr{Op: OpMask, A: 2, B: NoReg, K: 3}), set(1, Const(0x9000_0000)), load(3, 1, 2, 0, 0, 1, false), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3))},
 		{name: "a target, or an offset of a table", want: unresolved(WhatSeveral), code: ops(
 			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), other("x"),
 			set(5, Address(dataAt+64)), load(3, 5, 2, 2, 0, 4, false), at("x", jumpBy(3)))},
@@ -462,6 +487,7 @@ func TestBounds(t *testing.T) {
 		{name: "the other way has a smaller bound by a mask", code: by(ops(other("x"), cmp(2, 9), branch(Greater, "out"), jump("in"), at("x", mask(2, 2, 3)), at("in", nop()))), want: ", compare 10 at 1"},
 		{name: "bound of a call's way", code: by(ops(cmp(2, 5), branch(Greater, "out"), call("f"), at("f", nop()))), want: none},
 
+		{name: "copy, and then a pad", code: by(ops(copyOf(7, 2), at("pad", cmp(7, 5)), branch(Greater, "out"))), want: none},
 		{name: "reduced, and masked after", code: by(ops(cmp(7, 5), branch(Greater, "out"), set(2, Add(7, 3)), mask(2, 2, 7))), want: ", mask 8 at 3"},
 		{name: "loaded twice with a sign", code: by(ops(load(7, 8, NoReg, 0, 16, 4, true), cmp(7, 5), branch(Greater, "out"), load(2, 8, NoReg, 0, 16, 4, true))), want: ", compare 6 at 1"},
 		{name: "a byte, and the low bits of another", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), cmpBits(7, 8, 5), branch(Greater, "out"))), want: ", mask 256 at 0"},
