@@ -107,6 +107,7 @@ var everything = map[string]string{
 	"both_demo+5":        "ok",
 	"both_demo+8":        "ok",
 	"strange_demo":       "not known",
+	"returned_demo+5":    "ok",
 	"init_demo":          "linux/init-text",
 	"exit_demo":          "linux/init-text",
 	"demo_mod:mod_open":  "ftrace",

@@ -263,23 +263,31 @@ func (k *Kernel) suspects(isa arch.ISA, code []byte, addr uint64) (probes []Prob
 		default:
 			continue
 		}
-		// What cannot be put back is a probe only where an instruction starts: elsewhere
-		// it is part of an address that the kernel has moved.
-		if original, err := k.original(isa, &p); err == nil && original != nil || err != nil && k.startsInst(isa, code, addr, i) {
+		// What cannot be put back is a probe only where execution comes to: elsewhere it
+		// is part of an address that the kernel has moved, or follows a return that it
+		// has written over a longer jump.
+		if original, err := k.original(isa, &p); err == nil && original != nil || err != nil && k.reached(isa, code, addr, i) {
 			probes = append(probes, p)
 		}
 	}
 	return probes
 }
 
-// startsInst reports whether an instruction of a function starts i bytes after the
-// start of its code.
-func (k *Kernel) startsInst(isa arch.ISA, code []byte, addr uint64, i int) bool {
+// reached reports whether an instruction of a function starts i bytes after the start of
+// its code, and the one before it goes on to it.
+func (k *Kernel) reached(isa arch.ISA, code []byte, addr uint64, i int) bool {
 	if _, starts := slices.BinarySearch(k.starts, addr); !starts {
 		return false
 	}
-	_, start := decode.Find(decode.Sweep(isa, nil, code, addr), addr+uint64(i))
-	return start
+	insts := decode.Sweep(isa, nil, code, addr)
+	n, start := decode.Find(insts, addr+uint64(i))
+	return start && (n == 0 || goesOn(&insts[n-1]))
+}
+
+// goesOn reports whether execution goes from an instruction to the next one, for all
+// that the instruction tells.
+func goesOn(inst *decode.Inst) bool {
+	return inst.Flow == decode.FlowNone || inst.Flow == decode.FlowJumpIf
 }
 
 func leavesText(img *image.Image, inst *decode.Inst) bool {
@@ -297,13 +305,12 @@ func (k *Kernel) oddBreakpoints(isa arch.ISA, code []byte, addr uint64) (probes 
 	if _, starts := slices.BinarySearch(k.starts, addr); !starts {
 		return nil
 	}
-	trap, goesOn := breakpoint(isa), true
+	trap, reached := breakpoint(isa), true
 	for _, inst := range decode.Sweep(isa, nil, code, addr) {
-		isTrap := bytes.Equal(inst.Bytes(), trap)
-		if isTrap && goesOn {
+		if reached && bytes.Equal(inst.Bytes(), trap) {
 			probes = append(probes, Probe{Addr: inst.Addr, Kind: "k"})
 		}
-		goesOn = !isTrap && (inst.Flow == decode.FlowNone || inst.Flow == decode.FlowJumpIf)
+		reached = goesOn(&inst)
 	}
 	return probes
 }

@@ -79,6 +79,7 @@ func kernelFunctions() []function {
 		{"traced_demo", endbr64 + nop5 + moves + ret, endbr64 + "\xe8" + rel32(10*width+4, 0x800) + moves + ret, 4},
 		{"both_demo", nop5 + lfence + adds + ret, nop5 + int3 + nop3[1:] + adds + ret, 0},
 		{"strange_demo", nop5 + mov1 + ret, nop5 + int3 + "\x05\x00\x00\x00" + ret, 0},
+		{"returned_demo", nop5 + moves + "\xe9" + rel32(13*width+8, 0), nop5 + moves + ret + int3 + int3 + int3 + int3, 0},
 	}
 }
 
