@@ -30,7 +30,7 @@ static void handler(int number)
 static void *thread(void *first)
 {
 	for (long i = 0; i < rounds; i++)
-		function((i * 7 + (long)first) % depth);
+		function((i * 101 + (long)first) % depth);
 	return NULL;
 }
 
@@ -63,7 +63,7 @@ int main(int argc, char **argv)
 	long calls = in_handlers;
 	for (long t = 0; t < n[8]; t++)
 		for (long i = 0; i < rounds; i++)
-			calls += (i * 7 + t) % depth + 1;
+			calls += (i * 101 + t) % depth + 1;
 	uint64_t *histogram = (uint64_t *)(memory + n[5]), times = 0, left = 0;
 	for (int i = 0; i < 64; i++)
 		times += histogram[i];
