@@ -124,7 +124,9 @@ func seizeChild(pid int) error {
 
 func seize(tid int) error { return ptrace(unix.PTRACE_SEIZE, tid, 0, traceOptions) }
 
-// Attach traces a running process, whose threads go on.
+// Attach traces a running process, whose threads go on. Where it is a child of this process
+// that was started otherwise, and ends while it is traced, nothing but Handler.Exited tells
+// how; and nothing may wait for its stops.
 func (t *Tracer) Attach(pid int) (*Process, error) {
 	if err := t.known(); err != nil {
 		return nil, err

@@ -26,9 +26,10 @@ func (t *Tracer) born(th *Thread) {
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", p.pid, tid)); err == nil {
 		t.newThread(p, tid)
 	} else {
-		c := t.newChild(p, tid)
+		vfork := th.event() == unix.PTRACE_EVENT_VFORK
+		c := t.newChild(p, tid, vfork)
 		th.child = c
-		if th.event() == unix.PTRACE_EVENT_VFORK && (c.parent != nil || t.options.Follow) {
+		if vfork && (c.parent != nil || t.options.Follow) {
 			// The kernel would have it wait where it cannot be stopped. So it waits
 			// here, as long.
 			th.awaits, c.awaitedBy = c, th
@@ -46,12 +47,12 @@ func (t *Tracer) meet(tid int) {
 }
 
 // newChild notes a child of p. It is held until the handler has been told.
-func (t *Tracer) newChild(p *Process, pid int) *Process {
+func (t *Tracer) newChild(p *Process, pid int, vfork bool) *Process {
 	c := t.newProcess(pid)
 	c.held, c.passing = true, !t.options.Follow
 	c.dynamic, c.starting, c.trap = p.dynamic, p.starting, p.trap
 	t.newThread(c, pid)
-	if shareMemory(p.pid, pid) {
+	if shareMemory(p.pid, pid, vfork) {
 		c.parent, c.space = p, p.space
 		p.space.members = append(p.space.members, c)
 		return c
@@ -63,12 +64,15 @@ func (t *Tracer) newChild(p *Process, pid int) *Process {
 	return c
 }
 
-// shareMemory asks the kernel whether two processes share their memory. Kernels that do not
-// tell have it in how the processes came to be only; then those of vfork are taken to.
-func shareMemory(a, b int) bool {
+// shareMemory asks the kernel whether two processes share their memory. Where it does not
+// tell, vfork does, as the C library has it.
+func shareMemory(a, b int, vfork bool) bool {
 	const kcmpVM = 1
 	r, _, errno := unix.RawSyscall6(unix.SYS_KCMP, uintptr(a), uintptr(b), kcmpVM, 0, 0, 0)
-	return errno == 0 && r == 0
+	if errno != 0 {
+		return vfork
+	}
+	return r == 0
 }
 
 // forked tells the handler of a child.
@@ -111,7 +115,7 @@ func (t *Tracer) orphans(p *Process) error {
 				continue
 			}
 		}
-		c := t.newChild(p, tid)
+		c := t.newChild(p, tid, false)
 		t.meet(tid)
 		if err := t.announce(p, c, nil); err != nil {
 			return err

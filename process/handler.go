@@ -20,7 +20,8 @@ type Handler interface {
 	// Signal: s is about to be delivered to th. Registers may be changed.
 	Signal(th *Thread, s *Signal) error
 	// Started: the process executes another program (also the one of Tracer.Start). It is
-	// held before its first instruction.
+	// held before its first instruction. Where the program is not for this machine, or has
+	// 32 bits, it is not called: the process goes on untraced.
 	Started(p *Process) error
 	// Mapped: the set of mapped objects has changed, by dlopen or dlclose, or the
 	// start-up of a program with libraries is complete but for the functions that they

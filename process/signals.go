@@ -57,11 +57,11 @@ func (t *Tracer) trapped(th *Thread) error {
 	if err != nil {
 		return err
 	}
-	th.trap = false
 	if handled || !th.process.traps(at) { // or it is there no more: the thread executes what is
 		th.suppress()
 		return th.process.trap.repair(th)
 	}
+	th.trap = false
 	th.SetPC(at + t.layout.Past)
 	return t.signalled(th)
 }
@@ -81,8 +81,12 @@ func (p *Process) traps(at uint64) bool {
 	return p.Read(code, at+l.Past-uint64(len(code))) == nil && bytes.Equal(code, l.Alike)
 }
 
-// suppress decides that the signal of a stop is not delivered.
+// suppress decides that the signal of the stop that is handled is not delivered. Where
+// another has come meanwhile, that is handled by itself.
 func (th *Thread) suppress() {
+	if th.queued {
+		return
+	}
 	th.trap, th.inSignal, th.settled, th.deliver = false, false, true, 0
 }
 

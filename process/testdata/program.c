@@ -93,7 +93,9 @@ static int busy(int threads)
 		pthread_join(th[i], &own);
 		sum += (long)own;
 	}
-	printf("%ld %ld %s\n", sum, shared, ticks > 0 ? "ticked" : "no tick");
+	while (!ticks)
+		usleep(100);
+	printf("%ld %ld ticked\n", sum, shared);
 	return 0;
 }
 
@@ -513,6 +515,14 @@ static int loads(void)
 	return 0;
 }
 
+// loop: calls hot for ever.
+static int loop(void)
+{
+	ready();
+	for (;;)
+		hot(0);
+}
+
 // waits: does nothing until standard input ends.
 static int waits(void)
 {
@@ -555,6 +565,8 @@ int main(int argc, char **argv)
 		return ignores();
 	if (!strcmp(what, "loads"))
 		return loads();
+	if (!strcmp(what, "loop"))
+		return loop();
 	if (!strcmp(what, "waits"))
 		return waits();
 	return 2;
