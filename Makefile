@@ -149,13 +149,15 @@ newest: .cache/newest.mk
 	$(MAKE) ENGINE=$< test
 
 screenshots: build
-	@mkdir -p .cache
-	bin/xol report -o .cache/kernel.html $(KERNEL)
-	bin/xol report -o .cache/kernels.html $(KERNEL) $(OTHER_KERNEL)
+	@mkdir -p .cache/pages
+	ln -sf $(abspath $(KERNEL)) .cache/pages/vmlinux-6.12
+	ln -sf $(abspath $(OTHER_KERNEL)) .cache/pages/vmlinux-7.3
+	cd .cache/pages && ../../bin/xol report -o kernel.html vmlinux-6.12
+	cd .cache/pages && ../../bin/xol report -o kernels.html vmlinux-6.12 vmlinux-7.3
 	$(GO) run ./scripts/screenshots docs/screenshots \
-		overview=.cache/kernel.html#/ \
-		function=.cache/kernel.html#/function/$$(bin/xol analyze -o csv --no-optimize --func vfs_read $(KERNEL) | sed -n 's/.*,\(0x[0-9a-f]*\),.*/\1/p') \
-		comparison=.cache/kernels.html#/compare
+		"report-overview=.cache/pages/kernel.html#/?metric=optimizable" \
+		"report-function=.cache/pages/kernel.html#/function/vfs_fallocate" \
+		"report-comparison=.cache/pages/kernels.html#/compare?a=0&b=2"
 
 page-library:
 	scripts/vendor-d3

@@ -184,6 +184,7 @@ class File {
     const n = len.bytes.length;
     const f = (this.forms = { n, len: len.bytes, flow: flow.bytes, base: base.bytes, raw: raw.bytes, start: new Uint32Array(n), props: new Uint16Array(n), holes: [], text: text.texts() });
     const shared = new Map(); // equal lists of holes
+    f.sizes = new Uint8Array(4 * n); // of the numbers of a form in each column
     for (let i = 0, at = 0; i < n; i++) {
       f.start[i] = at;
       at += f.len[i];
@@ -193,6 +194,10 @@ class File {
       const key = String.fromCharCode(...holes.bytes.subarray(from, holes.at - 1));
       if (!shared.has(key)) shared.set(key, [...key].map((k) => k.charCodeAt(0) - 1));
       f.holes.push(shared.get(key));
+      shared.get(key).forEach((h, k) => {
+        const bits = this.holes[h].length;
+        if (k > 0 || !(f.base[i] & 7)) f.sizes[4 * i + numberColumn(bits) - COL.n1] += numberSize(bits);
+      });
     }
     this.targets = running(targets);
     this.data = running(data);
@@ -309,16 +314,11 @@ class Block {
 
   // index reads the codes of a function of n instructions, and goes over the rest.
   index(at, n) {
-    const c = this.columns, forms = this.file.forms, holes = this.file.holes;
+    const c = this.columns, { base, sizes } = this.file.forms;
     for (let i = at; i < at + n; i++) {
       const f = (this.forms[i] = c[COL.forms].uint());
-      forms.holes[f].forEach((h, k) => {
-        if (k === 0 && forms.base[f] & 7) {
-          if (c[COL.branches].int() === -1) c[COL.data].uint();
-        } else {
-          c[numberColumn(holes[h].length)].at += numberSize(holes[h].length);
-        }
-      });
+      if (base[f] & 7 && c[COL.branches].int() === -1) c[COL.data].uint();
+      for (let k = 0; k < 4; k++) c[COL.n1 + k].at += sizes[4 * f + k];
     }
     for (let k = c[COL.blocks].uint(); k > 0; k--) c[COL.blocks].uint();
     for (let k = 3 * c[COL.marks].uint(); k > 0; k--) c[COL.marks].uint();
@@ -359,7 +359,7 @@ class Block {
     }
     for (let i = at; i < at + n; i++) {
       const v = book.verdicts[codes.verdicts[i]];
-      for (let k = bitCount(v.has); k > 0; k--) this.columns[base + OF_PROFILE.addresses].uint();
+      for (let k = bitCount(v.has || 0); k > 0; k--) this.columns[base + OF_PROFILE.addresses].uint();
       if (v.rule >= 0 || !v.exec) continue;
       const j = book.jumps[(codes.jumps[i] = this.columns[base + OF_PROFILE.jumpCodes].uint())];
       if (j.has & 1) this.columns[base + OF_PROFILE.jumpAddresses].uint();

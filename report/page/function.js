@@ -113,11 +113,19 @@ function instructionText(file, inst, href, code) {
   return out;
 }
 
+// placeOf returns the address that the address of a view names: in hexadecimal, or by a
+// function's name.
+function placeOf(file, arg) {
+  if (/^0x[0-9a-f]{1,16}$/.test(arg)) return file.addressOf(BigInt(arg));
+  const i = file.names.indexOf(decodeURIComponent(arg || ""));
+  return i < 0 ? NaN : file.addr[i];
+}
+
 async function functionView(main, { file, p, params, arg }) {
-  const at = file.addressOf(BigInt(arg));
+  const at = placeOf(file, arg);
   const i = file.find(at);
   if (i < 0) {
-    put(main, h("h1", {}, "Nothing is here"), h("p.lead", {}, `${arg} belongs to no function of ${file.about.name}.`));
+    put(main, h("h1", {}, "Nothing is here"), h("p.lead", {}, `${decodeURIComponent(arg || "")} is no function of ${file.about.name}, and no address in one.`));
     return "Nothing is here";
   }
   const code = await file.code(i);
