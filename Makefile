@@ -154,10 +154,12 @@ screenshots: build
 	ln -sf $(abspath $(OTHER_KERNEL)) .cache/pages/vmlinux-7.3
 	cd .cache/pages && ../../bin/xol report -o kernel.html vmlinux-6.12
 	cd .cache/pages && ../../bin/xol report -o kernels.html vmlinux-6.12 vmlinux-7.3
-	$(GO) run ./scripts/screenshots docs/screenshots \
+	$(GO) run ./scripts/screenshots -themes light docs/screenshots \
 		"report-overview=.cache/pages/kernel.html#/?metric=optimizable" \
-		"report-function=.cache/pages/kernel.html#/function/vfs_fallocate" \
+		"report-function=.cache/pages/kernel.html#/function/vfs_fallocate+0x1b9" \
 		"report-comparison=.cache/pages/kernels.html#/compare?a=0&b=2"
+	$(GO) run ./scripts/screenshots -themes dark docs/screenshots \
+		"report-overview=.cache/pages/kernel.html#/?metric=optimizable"
 
 page-library:
 	scripts/vendor-d3

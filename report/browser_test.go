@@ -436,7 +436,12 @@ func TestFunctionByName(t *testing.T) {
 	if got := eval[string](s, "document.querySelector('h1').textContent"); got != name {
 		t.Errorf("%s is shown, want %s", got, name)
 	}
-	for _, nothing := range []string{"no%20such", "0x10", "0xzz", ""} {
+	second := eval[string](s, "files[0].code(2).then((c) => files[0].nameAt(c.insts[1].addr))")
+	s.goTo("#/function/" + second)
+	if got := eval[string](s, "document.querySelector('.detail h2').textContent"); got != second {
+		t.Errorf("%s is explained, want %s", got, second)
+	}
+	for _, nothing := range []string{"no%20such", name + "+0xffffff", "0x10", "0xzz", ""} {
 		s.goTo("#/function/" + nothing)
 		if got := eval[string](s, "document.querySelector('h1').textContent"); got != "Nothing is here" {
 			t.Errorf("%q: %s", nothing, got)

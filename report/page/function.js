@@ -113,12 +113,13 @@ function instructionText(file, inst, href, code) {
   return out;
 }
 
-// placeOf returns the address that the address of a view names: in hexadecimal, or by a
-// function's name.
+// placeOf returns the address that the address of a view names: in hexadecimal, or as
+// vfs_read or vfs_read+0x1c.
 function placeOf(file, arg) {
   if (/^0x[0-9a-f]{1,16}$/.test(arg)) return file.addressOf(BigInt(arg));
-  const i = file.names.indexOf(decodeURIComponent(arg || ""));
-  return i < 0 ? NaN : file.addr[i];
+  const [, name, offset] = /^(.*?)(?:\+(0x[0-9a-f]{1,8}))?$/s.exec(decodeURIComponent(arg || ""));
+  const i = file.names.indexOf(name);
+  return i < 0 ? NaN : file.addr[i] + Number(offset || 0);
 }
 
 async function functionView(main, { file, p, params, arg }) {
@@ -312,7 +313,7 @@ function answerSection(code, k, p, place) {
     if (rule.errno) add("errno", rule.errno);
     add("rule", h("a.mono", { href: link("/functions", { reasons: verdict.rule, profile: p }) }, rule.id));
     add("why", rule.reason);
-    if (verdict.culprit !== undefined) add("because of", place(verdict.culprit));
+    if (verdict.culprit !== undefined && verdict.culprit !== inst.addr) add("because of", place(verdict.culprit));
     if (rule.remedy) add("instead", rule.remedy);
     if (verdict.instead !== undefined) add("would do", place(verdict.instead));
   } else if (counted) {
@@ -338,7 +339,7 @@ function jumpFacts(code, k, p, place, add) {
   } else if (jump.rule >= 0) {
     const rule = file.book.rules[jump.rule];
     add("no jump", rule.reason, " ", h("a.mono", { href: link("/functions", { jumpReasons: jump.rule, profile: p }) }, rule.id));
-    if (jump.culprit !== undefined) add("because of", place(jump.culprit));
+    if (jump.culprit !== undefined && jump.culprit !== code.insts[k].addr) add("because of", place(jump.culprit));
     if (rule.remedy) add("instead", rule.remedy);
   }
   if (jump.depends) add("depends", "for another CPU, or with other jump labels, the answer on the jump is another");

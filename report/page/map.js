@@ -24,6 +24,8 @@ const classOf = (share) => CLASSES.findIndex((c) => c.holds(share));
 // groupName is the start of a function's name that functions of one part of a program
 // have in common: tcp of tcp_v4_rcv, std::vector of std::vector<int>::push_back.
 function groupName(name) {
+  const padding = /^__(pfx|cfi)_/.exec(name); // before functions, in a kernel
+  if (padding) return padding[0] + "…";
   if (/^\.[^+]*\+0x/.test(name)) return "no names";
   const bare = name.replace(/^[_.]+/, "").replace(/^(x64_|ia32_|arm64_|se_|do_|powerpc_)?(compat_)?sys_/, "sys_");
   const cpp = bare.indexOf("::");

@@ -8,16 +8,18 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"image"
 	"image/color"
-	"image/color/palette"
 	"image/draw"
 	"image/png"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,27 +115,33 @@ func save(path string, shot []byte) error {
 	return f.Close()
 }
 
-// commonColours returns the 256 colours that are used most, of those with five bits
-// for each part.
+// commonColours returns up to 256 colours: those that are used most, and of others that
+// are about the same, one.
 func commonColours(img image.Image) color.Palette {
-	counts := map[[3]uint8]int{}
+	type colour [3]uint8
+	const (
+		exact = 40
+		same  = 4 // bits of each part of the others that are looked at
+	)
+	counts := map[colour]int{}
 	b := img.Bounds()
 	for y := b.Min.Y; y < b.Max.Y; y++ {
 		for x := b.Min.X; x < b.Max.X; x++ {
-			r, g, bl, _ := img.At(x, y).RGBA()
-			counts[[3]uint8{uint8(r >> 8), uint8(g >> 8), uint8(bl >> 8)}]++
+			red, green, blue, _ := img.At(x, y).RGBA()
+			counts[colour{uint8(red >> 8), uint8(green >> 8), uint8(blue >> 8)}]++
 		}
 	}
+	all := slices.SortedFunc(maps.Keys(counts), func(a, b colour) int {
+		return cmp.Or(counts[b]-counts[a], slices.Compare(a[:], b[:]))
+	})
+	seen := map[colour]bool{}
 	var list color.Palette
-	for len(list) < 200 && len(counts) > 0 {
-		most, n := [3]uint8{}, -1
-		for c, k := range counts {
-			if k > n || k == n && (c[0] < most[0] || c[0] == most[0] && (c[1] < most[1] || c[1] == most[1] && c[2] < most[2])) {
-				most, n = c, k
-			}
+	for _, c := range all {
+		rough := colour{c[0] >> (8 - same), c[1] >> (8 - same), c[2] >> (8 - same)}
+		if (!seen[rough] || len(list) < exact) && len(list) < 256 {
+			seen[rough] = true
+			list = append(list, color.RGBA{c[0], c[1], c[2], 255})
 		}
-		delete(counts, most)
-		list = append(list, color.RGBA{most[0], most[1], most[2], 255})
 	}
-	return append(list, palette.WebSafe[:256-200:256-200]...)
+	return list
 }
