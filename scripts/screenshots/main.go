@@ -120,7 +120,7 @@ func save(path string, shot []byte) error {
 func commonColours(img image.Image) color.Palette {
 	type colour [3]uint8
 	const (
-		exact = 40
+		exact = 4
 		same  = 4 // bits of each part of the others that are looked at
 	)
 	counts := map[colour]int{}
