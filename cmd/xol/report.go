@@ -45,7 +45,7 @@ and by isa, everything else by isa and uprobe-linux-6.12.
 The page is written to a temporary file beside PAGE.html first: there is a whole page
 or none. With -o - it goes to standard output.`,
 		Example: `  xol report -o bash.html /bin/bash
-  xol report --profile linux-6.12 --profile linux-7.3 -o vmlinux.html vmlinux
+  xol report -o bash.html --profile uprobe-linux-6.12 --profile uprobe-linux-7.3 /bin/bash
   xol report -o - ./a.out > a.html`,
 		Args: takes("FILE…", 1, math.MaxInt),
 		RunE: func(cmd *cobra.Command, files []string) error {

@@ -194,6 +194,8 @@ function startTheme() {
 
 async function start() {
   startTheme();
+  $("#about").textContent = `Written by xol ${meta.version}. The page has every function and instruction. Of what xol explain says of an address it leaves out ` +
+    "the bytes of slots and detour buffers, offsets in the file, lines within functions, and what other interfaces than register_kprobe refuse.";
   if (typeof DecompressionStream === "undefined") {
     $("#main").replaceChildren(h("p.wait", {}, "This browser cannot unpack the report's data. One of 2023 or later can."));
     return;
