@@ -38,7 +38,7 @@ func (a *answer) bootNotes(inst *decode.Inst) []string {
 	}
 	switch {
 	case kinds&place.BootUnknown != 0:
-		notes = append(notes, "written at boot for some CPUs, by what the file does not tell")
+		notes = append(notes, "written at boot, and the file does not tell what")
 	case kinds&place.ReturnThunk != 0:
 		notes = append(notes, "at boot ret, but for CPUs that need a return thunk")
 	case kinds&place.BranchThunk != 0:
