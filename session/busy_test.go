@@ -233,9 +233,21 @@ func TestDeath(t *testing.T) {
 			}
 			time.Sleep(time.Millisecond)
 		}
+		p.alive(t, i)
 		original(t, p.Process.Pid, program)
 	}
 	p.finish(t)
+}
+
+// alive checks that the program has survived.
+func (s *started) alive(t *testing.T, times int) {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.Process.Pid))
+	if err == nil && !strings.Contains(string(stat), ") Z ") {
+		return
+	}
+	err = s.Wait()
+	t.Fatalf("after %d times: %v: %s", times, err, s.out.Bytes())
 }
 
 // tracerOf returns the tracer of a process.

@@ -296,7 +296,7 @@ func (e *engine) clean(p *process.Process) error {
 	delete(e.spaces, p)
 	stuck, err := e.leaveAll(p, s)
 	errs := []error{err, s.restore(p)}
-	if !stuck {
+	if !stuck && err == nil { // else a thread may still be there
 		for _, r := range s.mapped {
 			errs = append(errs, p.Unmap(r.Lo, r.Hi-r.Lo))
 		}

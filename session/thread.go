@@ -36,13 +36,16 @@ func (e *engine) leave(s *space, th *process.Thread, fault bool) error {
 	for range maxSteps {
 		pc := th.PC()
 		c := s.copyAt(pc)
-		if c == nil {
-			if s.own(pc) {
-				return e.follow(th) // a jump on its way to a copy
-			}
+		if c == nil && !s.own(pc) {
 			return nil
 		}
-		done, err := e.leaveCopy(s, th, c, pc, fault)
+		var done bool
+		var err error
+		if c == nil {
+			err = e.follow(th) // a jump on its way to a copy
+		} else {
+			done, err = e.leaveCopy(s, th, c, pc, fault)
+		}
 		if done || err != nil {
 			return err
 		}
