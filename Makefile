@@ -9,6 +9,9 @@
 # make try    install, dist and deb in a folder of their own: does what comes of it work?
 # make pages  the pages of docs/ that are made from the code
 # make lint   gofmt, go vet, staticcheck, words that are not plain English
+# make cover  which share of the statements the tests of each package run; COVER asks
+#             for more than that
+# make vuln   known vulnerabilities in what xol is built of (needs the Internet)
 # make race   every test under the race detector (needs a C compiler)
 # make fuzz   every fuzz target for FUZZTIME each
 # make surface which exported names of PKGS no other package reads
@@ -59,7 +62,7 @@ ifneq ($(TAGS),)
 export CGO_ENABLED ?= 1
 endif
 
-.PHONY: run build install install-files uninstall dist deb try pages test race lint fuzz surface damage soak mutate vm newest screenshots page-library bench speed clean
+.PHONY: run build install install-files uninstall dist deb try pages test cover vuln race lint fuzz surface damage soak mutate vm newest screenshots page-library bench speed clean
 
 run: build
 	bin/xol analyze $(PROGRAM) | tail -n 24
@@ -99,6 +102,18 @@ pages: | toolchain
 
 test: | toolchain
 	@$(GO) run ./scripts/tests -timeout 30m -tags "$(TAGS)" $(TESTFLAGS) $(PKGS)
+
+# The packages that users import, with all tests: much is tested from the package above.
+COVER ?= 85
+cover: | toolchain
+	@mkdir -p .cache
+	$(GO) test -short -tags "$(TAGS)" -coverprofile=.cache/cover.out \
+		-coverpkg=$$($(GO) list ./... | grep -v -e /internal/ -e /cmd/ -e /scripts/ | paste -sd , -) ./... > .cache/cover.txt || \
+		{ grep -v '^ok\|no test files' .cache/cover.txt; exit 1; }
+	@$(GO) run ./scripts/cover -least $(COVER) .cache/cover.out
+
+vuln: | toolchain
+	@scripts/vuln
 
 race: | toolchain
 	CGO_ENABLED=1 $(GO) test -race -tags "$(TAGS)" ./...
