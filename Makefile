@@ -8,6 +8,7 @@
 # make deb    dist/: a Debian package, without the engine
 # make try    install, dist and deb in a folder of their own: does what comes of it work?
 # make pages  the pages of docs/ that are made from the code
+# make site   dist/site: docs/ as a static site
 # make lint   gofmt, go vet, staticcheck, words that are not plain English
 # make cover  which share of the statements the tests of each package run; COVER asks
 #             for more than that
@@ -62,7 +63,7 @@ ifneq ($(TAGS),)
 export CGO_ENABLED ?= 1
 endif
 
-.PHONY: run build install install-files uninstall dist deb try pages test cover vuln race lint fuzz surface damage soak mutate vm newest screenshots page-library bench speed clean
+.PHONY: run build install install-files uninstall dist deb try pages site test cover vuln race lint fuzz surface damage soak mutate vm newest screenshots page-library bench speed clean
 
 run: build
 	bin/xol analyze $(PROGRAM) | tail -n 24
@@ -96,6 +97,9 @@ deb: | toolchain
 
 try: | toolchain
 	scripts/try-install
+
+site: | toolchain
+	cd scripts/site && $(GO) test ./... && $(GO) run . -in ../../docs -out ../../dist/site
 
 pages: | toolchain
 	$(GO) test ./cmd/xol -run '^TestPages' -update
