@@ -169,11 +169,12 @@ func (t *Tracer) Attach(pid int) (*Process, error) {
 	return p, nil
 }
 
-// seizeAll traces all threads: those that threads make which are traced already are as well,
-// so it ends when there is none that is not.
+// seizeAll traces all threads. Threads that traced ones make are traced as well, and wait, so
+// it ends when there is none that is not. The list of threads ends early where one of them
+// does while it is read, so it is believed when it says twice that there are no others.
 func (t *Tracer) seizeAll(p *Process) error {
-	for again := true; again; {
-		again = false
+	const most = 1000
+	for clean, round := 0, 0; clean < 2 && round < most; clean, round = clean+1, round+1 {
 		tids, err := tasksOf(p.pid)
 		if err != nil {
 			return &Error{PID: p.pid, Err: ErrGone}
@@ -185,13 +186,16 @@ func (t *Tracer) seizeAll(p *Process) error {
 			switch err := seize(tid); {
 			case err == nil:
 				t.newThread(p, tid)
-				again = true
+				clean = -1
 			case t.tracedByUs(tid):
 				t.newThread(p, tid) // its first stop comes
 			case err == unix.ESRCH || ended(tid):
 			default:
 				return refusal(p.pid, err)
 			}
+		}
+		if count, err := statusField(p.pid, "Threads"); err == nil && count != strconv.Itoa(len(tids)) {
+			clean = -1
 		}
 	}
 	if len(p.threads) == 0 {

@@ -84,6 +84,13 @@ func (r *recorder) Exited(p *Process, status syscall.WaitStatus) {
 	r.exits[p.PID()] = status
 }
 
+// exit returns the status that a process has ended with, as far as is known.
+func (r *recorder) exit(pid int) syscall.WaitStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.exits[pid]
+}
+
 // mayTrace skips a test where no process can be traced.
 func mayTrace(t testing.TB) {
 	t.Helper()

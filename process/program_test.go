@@ -500,8 +500,8 @@ func TestAttachAndDetachWhileItRuns(t *testing.T) {
 			}
 			// Where it ends while it is traced, the tracer has waited for it.
 			got, _ := c.out.ReadString('\n')
-			if err := c.Wait(); err != nil && !errors.Is(err, syscall.ECHILD) || h.exits[c.Process.Pid] != 0 {
-				t.Error(err, h.exits)
+			if err := c.Wait(); err != nil && !errors.Is(err, syscall.ECHILD) || h.exit(c.Process.Pid) != 0 {
+				t.Error(err, h.exit(c.Process.Pid))
 			}
 			if got != want {
 				t.Errorf("%q, want %q", got, want)
