@@ -61,8 +61,7 @@ Exit status: 0 where all are accepted and none is hazardous; 1 where one is refu
 hazardous, or not what --require asks for; 2 where one cannot be judged.`,
 		Example: `  echo 'kprobe:vfs_read+9 { }' | xol check --in vmlinux --require optimize
   echo 'p:name vfs_read+9 fd=%di' | xol check --in vmlinux -o sarif
-  echo 'uprobe:/bin/bash:readline' | xol check
-  sudo xol check --live /sys/kernel/tracing/kprobe_events`,
+  echo 'uprobe:/bin/bash:readline' | xol check`,
 		Args: takes("[SCRIPT]", 0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := opt.system.check(cmd, "symbols", "in"); err != nil {

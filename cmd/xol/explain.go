@@ -66,11 +66,12 @@ of isa and uprobe-linux-6.12; that of --profile comes first, in the place of ano
 version of the same. Options of the kernel that neither its file nor --kconfig tells
 are taken to be Debian's; where the answer depends on one, it is named.
 
-With --live the kernel that runs is asked, with its modules: its text in memory, its
+With --live the kernel that runs is asked, with its modules (as by root, xol explain
+--live ext4:ext4_file_read_iter+0x2f): its text in memory, its
 symbols, options, blacklist, ftrace sites, and the probes that are registered now,
 with which a jump may not collide. What the system does not show is named on standard
 error, with what is lost by it; what hangs on that is not judged. With --pid it is a
-process: PLACE is an address in its memory, a symbol of any file that it has mapped, or
+process, as in xol explain --pid 1 libc:malloc: PLACE is an address in its memory, a symbol of any file that it has mapped, or
 libc:malloc for one of them; text in memory that is not the file's is judged as it is.
 
 Exit status: 1 where the first of these profiles refuses the probe, 2 where the file
@@ -79,8 +80,6 @@ tells too little to judge it, as a kernel without names does.`,
   xol explain --region vmlinux vfs_read+9
   xol explain --profile uprobe-linux-6.12 -o json ./a.out main.c:12
   xol explain uretprobe:/bin/bash:readline
-  sudo xol explain --live ext4:ext4_file_read_iter+0x2f
-  sudo xol explain --pid 1 libc:malloc
   xol explain --via kprobe_events --kconfig /boot/config-6.1.0-50-amd64 vmlinux vfs_read+9`,
 		Args: takesUnlessLive(&opt.system, "[FILE] PLACE", 1, 2, 0),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
