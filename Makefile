@@ -158,6 +158,10 @@ soak: | toolchain
 		{ grep -v '^===\|--- PASS' .cache/soak.txt; exit 1; }
 	@grep 'runs,\|states\|sequences,' .cache/soak.txt
 
+# Programs with probes at every instruction of theirs and of libc do what they do without.
+transparency: | toolchain
+	$(GO) test -run '^TestTransparency' -timeout 2h -v ./cmd/xol -transparency
+
 mutate: | toolchain
 	$(GO) run ./scripts/mutate -tags "$(TAGS)"
 

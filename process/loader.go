@@ -98,6 +98,10 @@ func (p *Process) findLoader() error {
 	return nil
 }
 
+// Starting reports whether the libraries that the program was linked with are not all
+// there yet: it has done nothing of its own.
+func (p *Process) Starting() bool { return p.starting }
+
 // mapped handles the breakpoint of the interpreter.
 func (p *Process) mapped(th *Thread) error {
 	const (

@@ -67,6 +67,9 @@ func (p *probe) atPlaces(m *Module) (places []Place, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.File == "" && !m.Program && found[0].Inlined {
+		return nil, &image.SymbolNotFoundError{Name: p.Place} // a library has its own copy of it
+	}
 	for i := range found {
 		at := &found[i]
 		f, ok := m.Analysis.FunctionAt(at.Addr)

@@ -45,6 +45,7 @@ type Selection struct {
 	// own says, of each process, which probes name a place in the program itself.
 	own   map[int][]bool
 	asked []Module // each file once
+	first int      // the process that was asked about first
 }
 
 // probe is a probe that is wanted.
@@ -93,6 +94,9 @@ func New(probes []notation.Probe, everything []string) (*Selection, error) {
 func (s *Selection) In(ctx context.Context, m *Module) ([]Place, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.asked) == 0 {
+		s.first = m.Process
+	}
 	if !slices.ContainsFunc(s.asked, func(asked Module) bool { return asked.Path == m.Path }) {
 		s.asked = append(s.asked, *m)
 	}
@@ -120,7 +124,7 @@ func (s *Selection) In(ctx context.Context, m *Module) ([]Place, error) {
 	}
 	for i := range s.all {
 		a := &s.all[i]
-		if a.file == "" && m.Program || a.file != "" && names(a.file, m) {
+		if a.file == "" && m.Program && m.Process == s.first || a.file != "" && names(a.file, m) {
 			a.found = true
 			found, err := everyInstruction(ctx, m.Analysis)
 			if err != nil {

@@ -60,7 +60,8 @@ type Options struct {
 	Hit func(h *Hit)
 	// Follow has children of the program probed as well.
 	Follow bool
-	// DryRun changes nothing: Placed tells what would be done.
+	// DryRun changes nothing: Placed tells what would be done. A program that is started
+	// is killed when its libraries are there, before it does anything.
 	DryRun bool
 	// Guard is the command of a process that calls Guard: it traces the program, and takes
 	// everything back if this process dies. nil: this process traces it.

@@ -22,6 +22,7 @@ import (
 type engine struct {
 	front    front
 	children bool // are followed
+	dry      bool // the program is to be killed when its libraries are there
 	tracer   *process.Tracer
 	isa      arch.Prober
 	spaces   map[*process.Process]*space
@@ -29,8 +30,8 @@ type engine struct {
 	lost     error // of the front, where nothing can return it
 }
 
-func newEngine(f front, follow bool) *engine {
-	e := &engine{front: f, children: follow, spaces: map[*process.Process]*space{}}
+func newEngine(f front, follow, dry bool) *engine {
+	e := &engine{front: f, children: follow, dry: dry, spaces: map[*process.Process]*space{}}
 	e.tracer = process.New(e, process.Options{Follow: follow, EachMapping: true})
 	return e
 }
@@ -42,6 +43,7 @@ func (e *engine) start(cmd *process.Command) (pid int, err error) {
 
 // attach attaches to a program, and puts probes into it.
 func (e *engine) attach(pid int) (int, error) {
+	e.dry = false // it is not ours to end
 	return e.do(func() (*process.Process, error) {
 		p, err := e.tracer.Attach(pid)
 		if err != nil {
@@ -64,8 +66,33 @@ func (e *engine) do(get func() (*process.Process, error)) (pid int, err error) {
 // close takes everything back, in all processes, and lets them go.
 func (e *engine) close() error {
 	var err error
-	doErr := e.tracer.Do(func() { err = e.withdraw() })
+	doErr := e.tracer.Do(func() {
+		if e.dry {
+			e.kill()
+		} else {
+			err = e.withdraw()
+		}
+	})
 	return errors.Join(err, doErr, e.tracer.Close())
+}
+
+// errEnough ends a dry run.
+var errEnough = errors.New("session: the libraries are there")
+
+// enough returns errEnough when a program that was only started to see what it maps has
+// mapped all.
+func (e *engine) enough(p *process.Process) error {
+	if !e.dry || p.Starting() {
+		return nil
+	}
+	return errEnough
+}
+
+// kill ends all processes.
+func (e *engine) kill() {
+	for _, p := range e.tracer.Processes() {
+		_ = syscall.Kill(p.PID(), syscall.SIGKILL) // it may have ended
+	}
 }
 
 // Started begins with a program.
@@ -76,11 +103,13 @@ func (e *engine) Started(p *process.Process) (err error) {
 		}
 	}
 	e.spaces[p] = newSpace()
-	return e.update(p)
+	return cmp.Or(e.update(p), e.enough(p))
 }
 
 // Mapped looks for new libraries.
-func (e *engine) Mapped(p *process.Process, _ *process.Thread) error { return e.update(p) }
+func (e *engine) Mapped(p *process.Process, _ *process.Thread) error {
+	return cmp.Or(e.update(p), e.enough(p))
+}
 
 // Forked gives the child what its parent has, or takes it back in the child.
 func (e *engine) Forked(parent, child *process.Process, _ *process.Thread) error {

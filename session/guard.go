@@ -32,6 +32,7 @@ type toGuard struct {
 	Start  *wireCommand
 	Attach int
 	Follow bool
+	Dry    bool
 	Close  bool
 	Set    *switches
 
@@ -112,7 +113,7 @@ func Guard() error {
 		return fmt.Errorf("session: a guard is started by a session only: %w", err)
 	}
 	g.gone = ctx
-	e := newEngine(g, first.Follow)
+	e := newEngine(g, first.Follow, first.Dry)
 	go g.listen(e, cancel)
 	var pid int
 	var err error
@@ -126,7 +127,7 @@ func Guard() error {
 	if err == nil {
 		err = e.run(ctx)
 	}
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, errEnough) {
 		err = nil
 	}
 	err = errors.Join(err, e.close())
@@ -302,7 +303,7 @@ func newGuarded(s *Session, opt Options, files []*os.File) (*guarded, error) {
 }
 
 func (g *guarded) start(cmd *process.Command) (int, error) {
-	return g.begin(&toGuard{Start: &wireCommand{Path: cmd.Path, Args: cmd.Args, Env: cmd.Env, Dir: cmd.Dir}, Follow: g.follow})
+	return g.begin(&toGuard{Start: &wireCommand{Path: cmd.Path, Args: cmd.Args, Env: cmd.Env, Dir: cmd.Dir}, Follow: g.follow, Dry: g.session.opt.DryRun})
 }
 
 func (g *guarded) attach(pid int) (int, error) {

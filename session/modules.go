@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync/atomic"
 	"syscall"
 
 	"xol/analyze"
@@ -128,6 +129,7 @@ func (s *Session) hit(h *gateHit, mem machine.Memory) error {
 	if p == nil || s.opt.Hit == nil {
 		return nil
 	}
+	p.place.told.Add(1)
 	s.opt.Hit(&Hit{
 		Placed: p, Registers: registers{p.Module.registers, h.Registers}, Memory: mem, Time: h.Time, PID: h.PID, TID: h.TID,
 	})
@@ -203,6 +205,9 @@ func (s *Session) at(i int) *Placed {
 	return s.placed[i]
 }
 
+// debugDirs are where the names are that were stripped off files.
+var debugDirs = []string{"/usr/lib/debug"}
+
 // openModule opens a mapped file as the process sees it.
 func openModule(pid int, m *process.Mapping) (*Module, error) {
 	paths := []string{
@@ -220,7 +225,7 @@ func openModule(pid int, m *process.Mapping) (*Module, error) {
 			errs = append(errs, fmt.Errorf("%s is another file by now", m.Path))
 			continue
 		}
-		img, err := image.OpenFile(path, image.Options{})
+		img, err := image.OpenFile(path, image.Options{Demangle: true, DebugDirs: debugDirs})
 		if err != nil {
 			return nil, err
 		}
@@ -393,7 +398,10 @@ func (out *planned) fail(err error) {
 }
 
 // placement is where a probe is, in all processes.
-type placement struct{ counts []countRef }
+type placement struct {
+	counts []countRef
+	told   atomic.Uint64 // hits that Options.Hit was told of
+}
 
 // countRef is where a probe is counted: by the counter of a run that its step is in.
 type countRef struct {

@@ -65,7 +65,7 @@ func Attach(ctx context.Context, pid int, opt Options) (*Session, error) {
 func begin(ctx context.Context, opt Options, files []*os.File, get func(t tracing) (int, error)) (s *Session, err error) {
 	s = &Session{opt: opt, files: map[fileKey]*file{}, done: make(chan struct{})}
 	if opt.Guard == nil {
-		s.engine = newEngine(s, opt.Follow)
+		s.engine = newEngine(s, opt.Follow, opt.DryRun)
 	} else if s.engine, err = newGuarded(s, opt, files); err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func begin(ctx context.Context, opt Options, files []*os.File, get func(t tracin
 	s.cancel = cancel
 	go func() {
 		defer close(s.done)
-		if err := s.engine.run(run); !errors.Is(err, context.Canceled) {
+		if err := s.engine.run(run); !errors.Is(err, context.Canceled) && !errors.Is(err, errEnough) {
 			s.err = err
 		}
 	}()
@@ -100,7 +100,7 @@ func (s *Session) Hits(p *Placed) (n uint64) {
 	for _, c := range p.place.counts {
 		n += c.counters.count(c.addr, c.step)
 	}
-	return n
+	return n + p.place.told.Load()
 }
 
 // Wait waits until the program and all that is followed have ended, and returns the status

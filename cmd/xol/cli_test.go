@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,7 +59,7 @@ func (inv invocation) String() string {
 		b.WriteString("! " + line)
 	}
 	if inv.status != 0 {
-		b.WriteString("= " + string(rune('0'+inv.status)) + "\n")
+		fmt.Fprintf(&b, "= %d\n", inv.status)
 	}
 	return b.String()
 }

@@ -278,11 +278,13 @@ func runReadme(t *testing.T, s *shop) {
 				skip.Missing(t, "files of examples", file)
 			}
 			skipSlow(t, e.command)
+			s.skipProbing(t, e.command)
 			stdout, stderr, status := s.run(t, e.command)
 			shown := splitLines(strings.Join(e.output, "\n"))
 			if len(shown) > 0 && !matches(splitLines(stdout), shown) {
 				t.Errorf("README.md shows\n%s\nand this is printed\n%s", strings.Join(shown, "\n"), stdout)
 			}
+			stderr = withoutSummary(e.command, stderr)
 			if stderr != "" || status > 1 || len(shown) == 0 && stdout == "" {
 				t.Errorf("status %d, standard error %q", status, stderr)
 			}
@@ -303,7 +305,9 @@ func runHelp(t *testing.T, s *shop) {
 					skip.Missing(t, "files of examples", file)
 				}
 				skipSlow(t, command)
+				s.skipProbing(t, command)
 				stdout, stderr, status := s.run(t, command)
+				stderr = withoutSummary(command, stderr)
 				// Status 1 is an answer, also that of grep.
 				silent := regexp.MustCompile(`\| grep|^source|>|report -o`).MatchString(command)
 				if stderr != "" || status > 1 || stdout == "" && !silent {
@@ -318,10 +322,35 @@ func runHelp(t *testing.T, s *shop) {
 	visit(new(app).rootCommand())
 }
 
+// withoutSummary takes off standard error what a command that probes a program tells at
+// its end.
+func withoutSummary(command, stderr string) string {
+	if !isProbing(command) {
+		return stderr
+	}
+	return regexp.MustCompile(`(?m)^xol: \d+ (probes?: .*|refused: .*|hits? missed, .*)\n`).ReplaceAllString(stderr, "")
+}
+
+// isProbing reports whether a command of an example probes a program.
+func isProbing(command string) bool {
+	return regexp.MustCompile(`\bxol (count|trace|latency) `).MatchString(command)
+}
+
 // hasEngine reports whether this build has the engine for all ISAs.
 func hasEngine() bool {
 	_, err := openMatrix()
 	return err == nil
+}
+
+// skipProbing leaves out the commands that probe programs where that is not allowed.
+func (s *shop) skipProbing(t *testing.T, command string) {
+	t.Helper()
+	if !isProbing(command) {
+		return
+	}
+	if _, stderr, status := s.run(t, "xol count --dry-run main -- true"); strings.Contains(stderr, "permi") && status == 2 {
+		skip.Missing(t, "the right to trace programs", stderr)
+	}
 }
 
 // skipSlow leaves out, in a short run, the commands that execute much code, and in

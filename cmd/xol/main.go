@@ -17,6 +17,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"xol/session"
 )
 
 func main() {
@@ -25,10 +27,19 @@ func main() {
 
 // run carries out one command line and returns the exit status.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{in: stdin, out: stdout, err: stderr, color: colorChoice()}
+	a := newApp(stdin, stdout, stderr)
+	return a.run(args)
+}
+
+func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
+	return &app{in: stdin, out: stdout, err: stderr, color: colorChoice(), launch: launch, attach: attach}
+}
+
+// run carries out one command line and returns the exit status.
+func (a *app) run(args []string) int {
 	root := a.rootCommand()
-	root.SetArgs(append([]string{}, args...)) // cobra takes nil for os.Args
-	var unknown error                         // that help was asked for
+	root.SetArgs(append([]string{}, joinAll(args)...)) // cobra takes nil for os.Args
+	var unknown error                                  // that help was asked for
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		if rest := cmd.Flags().Args(); cmd == root && len(rest) > 0 {
@@ -47,6 +58,9 @@ type app struct {
 	out, err io.Writer
 	color    choice
 	screen   screen
+	// launch and attach put probes into programs.
+	launch func(ctx context.Context, cmd session.Command, opt session.Options) (probing, error)
+	attach func(ctx context.Context, pid int, opt session.Options) (probing, error)
 }
 
 func (a *app) rootCommand() *cobra.Command {
@@ -55,7 +69,7 @@ func (a *app) rootCommand() *cobra.Command {
 		Short: "Probe points of ELF files: may an instruction be probed, how, and if not, why not",
 		Long: `xol answers, for any instruction of an amd64, arm64 or ppc64 ELF file: may a
 probe be put here, how would the instruction then be executed, and if not, why
-not and what to do instead.
+not and what to do instead. And it puts probes into programs that run.
 
 Exit status: 0 done; 1 done, and the answer is no; 2 could not do it.`,
 		SilenceErrors:      true,
@@ -81,6 +95,8 @@ Exit status: 0 done; 1 done, and the answer is no; 2 could not do it.`,
 		a.long(a.explainCommand()),
 		a.long(a.checkCommand()),
 		a.long(a.probesCommand()),
+		a.countCommand(),
+		a.traceCommand(),
 		a.long(a.diffCommand()),
 		a.decodeCommand(),
 		a.long(a.relocateCommand()),
@@ -89,6 +105,7 @@ Exit status: 0 done; 1 done, and the answer is no; 2 could not do it.`,
 		a.long(a.reportCommand()),
 		a.versionCommand(),
 		a.completionCommand(),
+		guardCommand(),
 	)
 	root.SetHelpCommand(a.helpCommand())
 	root.SetFlagErrorFunc(usageError)

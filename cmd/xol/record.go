@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -152,6 +153,26 @@ func (r *records) strs(name string, v []string) {
 func (r *records) num(name string, v int) {
 	if r.key(name) {
 		r.buf = strconv.AppendInt(r.buf, int64(v), 10)
+	}
+}
+
+func (r *records) unsigned(name string, v uint64) {
+	if r.key(name) {
+		r.buf = strconv.AppendUint(r.buf, v, 10)
+	}
+}
+
+// raw writes a number that is written already.
+func (r *records) raw(name, number string) {
+	if r.key(name) {
+		r.buf = append(r.buf, number...)
+	}
+}
+
+// seconds writes a time in seconds, to the microsecond.
+func (r *records) seconds(name string, d time.Duration) {
+	if r.key(name) {
+		r.buf = strconv.AppendFloat(r.buf, d.Seconds(), 'f', 6, 64)
 	}
 }
 

@@ -32,6 +32,14 @@ func Long(t testing.TB, what string) {
 	}
 }
 
+// Unasked skips what takes longer than a test run may, unless it was asked for by a flag.
+func Unasked(t testing.TB, asked bool, what string) {
+	t.Helper()
+	if !asked {
+		t.Skip(LongPrefix + what)
+	}
+}
+
 // Pointless skips a case in which there is nothing to test: no proof is missing
 // then.
 func Pointless(t testing.TB, why string) {

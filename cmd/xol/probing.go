@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"xol/selection"
+	"xol/session"
+)
+
+// probingRun is one run of a command that probes a program.
+type probingRun struct {
+	*app
+	opt       *targetOptions
+	target    target
+	wishes    []wish
+	selection *selection.Selection
+	// probes returns what stands at places of a module.
+	probes func(m *session.Module, places []selection.Place) []session.Probe
+	hit    func(*session.Hit)
+	// tick is called at each interval, unless that is 0, and results once at the end.
+	interval time.Duration
+	tick     func(s probing) error
+	results  func(s probing) error
+
+	session probing
+}
+
+// spot is the Data of a probe: where it was wanted, and by which probe.
+type spot struct {
+	selection.Place
+	recorder *recorder // nil where nothing is recorded
+}
+
+func spotOf(p *session.Placed) *spot { return p.Probe.Data.(*spot) }
+
+// do starts or attaches, waits, and reports.
+func (r *probingRun) do() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	var err error
+	if r.session, err = r.start(ctx); err != nil {
+		return err
+	}
+	if err := r.nothing(); err != nil {
+		return errors.Join(err, r.session.Close())
+	}
+	if r.opt.dryRun && r.target.pid != 0 {
+		cancel() // all is known
+	}
+	status, ended, err := r.wait(ctx, signals)
+	if err = errors.Join(err, r.session.Close()); err != nil {
+		return err
+	}
+	return r.conclude(status, ended)
+}
+
+func (r *probingRun) start(ctx context.Context) (probing, error) {
+	opt := session.Options{Follow: !r.opt.noFollow, DryRun: r.opt.dryRun, Hit: r.hit, Select: func(m *session.Module) ([]session.Probe, error) {
+		places, err := r.selection.In(ctx, &selection.Module{Path: m.Path, Analysis: m.Analysis, Program: m.Program, Process: m.PID})
+		if err != nil {
+			return nil, err
+		}
+		return r.probes(m, places), nil
+	}}
+	if r.target.pid != 0 {
+		return r.attach(ctx, r.target.pid, opt)
+	}
+	path, err := exec.LookPath(r.target.command[0])
+	if err != nil {
+		return nil, err
+	}
+	return r.launch(ctx, session.Command{Path: path, Args: r.target.command}, opt)
+}
+
+// nothing returns an error where a process that runs has nothing of what is wanted,
+// and nothing of it may come.
+func (r *probingRun) nothing() error {
+	if r.target.pid == 0 || len(r.session.Placed()) > 0 {
+		return nil
+	}
+	missing := r.selection.Missing()
+	if len(missing) == 0 || slices.ContainsFunc(missing, func(e *selection.MissingError) bool { return e.Later }) {
+		return nil
+	}
+	for _, e := range missing[1:] {
+		r.report(e)
+	}
+	return missing[0]
+}
+
+// wait waits for the end: of the program, of the time, or that somebody wants.
+func (r *probingRun) wait(ctx context.Context, signals <-chan os.Signal) (status syscall.WaitStatus, ended bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if r.opt.duration > 0 {
+		ctx, cancel = context.WithTimeout(ctx, r.opt.duration)
+		defer cancel()
+	}
+	type end struct {
+		status syscall.WaitStatus
+		known  bool
+		err    error
+	}
+	ends := make(chan end, 1)
+	go func() {
+		status, known, err := r.session.Wait(ctx)
+		ends <- end{status, known, err}
+	}()
+	var ticks <-chan time.Time
+	if r.interval > 0 {
+		t := time.NewTicker(r.interval)
+		defer t.Stop()
+		ticks = t.C
+	}
+	for {
+		select {
+		case e := <-ends:
+			if e.err != nil && ctx.Err() != nil {
+				e.err = nil // it was we who ended it
+			}
+			return e.status, e.known, e.err
+		case s := <-signals:
+			r.signal(s, cancel)
+		case <-ticks:
+			if err := r.tick(r.session); err != nil {
+				return 0, false, err
+			}
+		}
+	}
+}
+
+// signal does what a signal to xol means. A process that was attached to goes on
+// without probes. A program that was started gets what ends programs; what a terminal
+// sends it has already got.
+func (r *probingRun) signal(s os.Signal, stop context.CancelFunc) {
+	if r.target.pid != 0 {
+		stop()
+		return
+	}
+	if s == syscall.SIGTERM || s == syscall.SIGHUP {
+		if p, err := os.FindProcess(r.session.PID()); err == nil {
+			_ = p.Signal(s) // it may have ended
+		}
+	}
+}
+
+// conclude prints what has come of it, and returns the program's exit status.
+func (r *probingRun) conclude(status syscall.WaitStatus, ended bool) error {
+	missing := r.selection.Missing()
+	for _, e := range missing {
+		r.report(e)
+	}
+	if len(missing) > 0 && len(r.session.Placed()) == 0 {
+		return failed
+	}
+	if err := r.results(r.session); err != nil {
+		return err
+	}
+	code := 0
+	if ended && !r.opt.dryRun {
+		code = exitCode(status)
+	}
+	if err := r.summarize(code); err != nil {
+		return err
+	}
+	if code != 0 {
+		return exitError(code)
+	}
+	return nil
+}
+
+// exitCode returns a program's exit status as shells have it.
+func exitCode(status syscall.WaitStatus) int {
+	if status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}
+
+// openResults returns where results go, and the function that ends them with the
+// command's own error.
+func (a *app) openResults(path string) (*bufio.Writer, func(error) error, error) {
+	if path == "" {
+		w, flush := a.results()
+		return w, flush, nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, nil, fileError(path, err)
+	}
+	w := bufio.NewWriter(f)
+	return w, func(err error) error {
+		if closeErr := errors.Join(w.Flush(), f.Close()); closeErr != nil {
+			return fileError(path, closeErr)
+		}
+		return err
+	}, nil
+}
+
+// resultPalette is that of the results: a file has no colours.
+func (a *app) resultPalette(path string) palette { return a.palette() && path == "" }
