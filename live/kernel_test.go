@@ -68,9 +68,9 @@ func (s system) write(name string, content []byte) {
 func (s system) hide(name string) {
 	var b strings.Builder
 	for line := range strings.Lines(string(s.read(name))) {
-		addr, rest, _ := strings.Cut(line, "\t")
-		if !strings.HasPrefix(addr, "0x") {
-			addr, rest, _ = strings.Cut(line, " ")
+		_, rest, _ := strings.Cut(line, "\t")
+		if !strings.HasPrefix(line, "0x") {
+			_, rest, _ = strings.Cut(line, " ")
 			fmt.Fprintf(&b, "%016x %s", 0, rest)
 			continue
 		}
