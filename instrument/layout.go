@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"xol/detour"
 	"xol/machine"
 	"xol/relocate"
 )
@@ -15,9 +16,14 @@ import (
 type Layout struct {
 	Code     []machine.Range // to be mapped, for reading and executing
 	Counters machine.Range   // to be mapped, for reading and writing; empty where nothing counts
-	Parts    []machine.Part  // what is in Code
-	Patches  []Patch         // of the program's text
-	Copies   []*Copy
+	// Table is to be mapped likewise, for this process alone: the calls whose time is
+	// taken. It is empty where none is.
+	Table machine.Range
+	// Histograms is where the first detour.Histogram is, among Counters.
+	Histograms uint64
+	Parts      []machine.Part // what is in Code
+	Patches    []Patch        // of the program's text
+	Copies     []*Copy
 }
 
 // Patch is a change of text: a jump or a breakpoint.
@@ -39,8 +45,10 @@ type Memory struct {
 	Free []machine.Range
 	// Needed is what the moved code refers to: the module.
 	Needed machine.Range
-	// Timer is Env.Timer.
-	Timer Env
+	// Timers is how many histograms are wanted: Want.Number of a timer is less.
+	Timers int
+	// Scale is detour.Timer.Scale.
+	Scale uint64
 }
 
 const (
@@ -64,7 +72,7 @@ func (p *Planner) Lay(plans []*Plan, mem *Memory) (*Layout, error) {
 	if len(plans) == 0 {
 		return l.out, nil
 	}
-	if err := l.choose(plans, pages(code), pages(runs*counterSize)); err != nil {
+	if err := l.choose(plans, l.sizes(code, runs)); err != nil {
 		return nil, err
 	}
 	for _, plan := range plans {
@@ -76,6 +84,26 @@ func (p *Planner) Lay(plans []*Plan, mem *Memory) (*Layout, error) {
 	return l.out, nil
 }
 
+// sizes are those of what is mapped side by side, in bytes.
+type sizes struct{ code, counters, table uint64 }
+
+func (s sizes) all() uint64 { return s.code + s.counters + s.table }
+
+// sizes returns how much room is needed. Histograms are after the counters.
+func (l *layer) sizes(code, runs int) (s sizes) {
+	s.code = pages(code)
+	histograms := (runs*counterSize + histogramAlign - 1) &^ (histogramAlign - 1)
+	s.counters = pages(histograms + l.mem.Timers*detour.HistogramSize)
+	l.histograms = uint64(histograms)
+	if l.mem.Timers > 0 {
+		size, _ := new(detour.Timer).TableSize()
+		s.table = pages(size)
+	}
+	return s
+}
+
+const histogramAlign = 64
+
 func pages(n int) uint64 { return (uint64(n) + pageSize - 1) &^ (pageSize - 1) }
 
 // layer lays one file's plans out.
@@ -86,9 +114,11 @@ type layer struct {
 	code     machine.Range // of the copies
 	at       uint64        // in code: where the next copy goes
 	counters uint64        // where the next counter is
-	stubs    []*chunk
-	taken    []machine.Range
-	buffer   []byte
+	// histograms is where the first histogram is: until choose, from the first counter.
+	histograms, table uint64
+	stubs             []*chunk
+	taken             []machine.Range
+	buffer            []byte
 }
 
 // reach is how far a displacement of 32 bits leads, less what code and its operands may
@@ -97,21 +127,21 @@ const reach = 1<<31 - 1<<16
 
 // choose finds room for copies and counters: where jumps from all of the text have a
 // highest byte that traps, if possible.
-func (l *layer) choose(plans []*Plan, code, counters uint64) error {
+func (l *layer) choose(plans []*Plan, s sizes) error {
 	text := machine.Range{Lo: plans[0].From(), Hi: plans[len(plans)-1].To()}
-	size := code + counters
+	size := s.all()
 	need := machine.Range{Lo: min(text.Lo, l.mem.Needed.Lo), Hi: max(text.Hi, l.mem.Needed.Hi)}
 	near := machine.Range{Lo: below(need.Hi, reach), Hi: need.Lo + reach}
 	for _, high := range l.trapsByDistance() {
 		d := uint64(int64(int8(high)) << 24)
 		window := machine.Range{Lo: max(near.Lo, text.Hi+d), Hi: min(near.Hi, text.Lo+d+1<<24)}
 		if at, ok := l.find(window, size); ok {
-			l.settle(at, code, counters)
+			l.settle(at, s)
 			return nil
 		}
 	}
 	if at, ok := l.find(near, size); ok {
-		l.settle(at, code, counters)
+		l.settle(at, s)
 		return nil
 	}
 	return ErrNoRoom
@@ -120,12 +150,22 @@ func (l *layer) choose(plans []*Plan, code, counters uint64) error {
 // below returns addr - n, or 0.
 func below(addr, n uint64) uint64 { return addr - min(addr, n) }
 
-func (l *layer) settle(at, code, counters uint64) {
-	l.code = machine.Range{Lo: at, Hi: at + code}
-	l.at, l.counters = at, at+code
+func (l *layer) settle(at uint64, s sizes) {
+	l.code = machine.Range{Lo: at, Hi: at + s.code}
+	l.at, l.counters = at, l.code.Hi
 	l.out.Code = append(l.out.Code, l.code)
-	l.out.Counters = machine.Range{Lo: at + code, Hi: at + code + counters}
-	l.taken = append(l.taken, machine.Range{Lo: at, Hi: at + code + counters})
+	l.out.Counters = machine.Range{Lo: l.code.Hi, Hi: l.code.Hi + s.counters}
+	l.histograms += l.out.Counters.Lo
+	l.out.Histograms = l.histograms
+	l.out.Table = machine.Range{Lo: l.out.Counters.Hi, Hi: l.out.Counters.Hi + s.table}
+	l.taken = append(l.taken, machine.Range{Lo: at, Hi: at + s.all()})
+}
+
+// timer returns what the timer of a function works on.
+func (l *layer) timer(number int) detour.Timer {
+	return detour.Timer{
+		Table: l.out.Table.Lo, Histogram: l.histograms + uint64(number)*detour.HistogramSize, Scale: l.mem.Scale,
+	}
 }
 
 // trapsByDistance returns the bytes that trap, those that stand for the shortest jumps
@@ -165,8 +205,7 @@ func (l *layer) add(plan *Plan) error {
 	if cap(l.buffer) < room {
 		l.buffer = make([]byte, 2*room)
 	}
-	env := l.mem.Timer
-	env.Counters = l.counters
+	env := Env{Counters: l.counters, Timer: l.timer}
 	n, c, err := plan.Encode(l.buffer[:room], l.at, &env)
 	if errors.Is(err, relocate.ErrRange) {
 		return nil

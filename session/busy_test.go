@@ -276,3 +276,47 @@ func front(pid string) {
 		s.SetOptimization(true)
 	}
 }
+
+// TestTimesOfCalls measures calls whose times are known: each sleeps as long as it says.
+func TestTimesOfCalls(t *testing.T) {
+	mayTrace(t)
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		skip.Missing(t, "gcc")
+	}
+	program := filepath.Join(t.TempDir(), "naps")
+	if out, err := exec.Command(gcc, "-O2", "-pthread", "-o", program, "testdata/naps.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	s, err := session.Start(t.Context(), session.Command{Path: program, Args: []string{program}}, session.Options{
+		Select: func(m *session.Module) ([]session.Probe, error) {
+			list, err := named("nap", "depth", "left")(m)
+			for i := range list {
+				list[i].Action = session.Time
+			}
+			return list, err
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, ended, err := s.Wait(t.Context()); err != nil || !ended || status != 0 {
+		t.Fatal(status, ended, err)
+	}
+	defer s.Close()
+	for i, c := range []struct {
+		calls uint64
+		least int // bits of the nanoseconds of most calls
+	}{{40, 20}, {400, 1}, {20, 1}} {
+		p, n, long := s.Placed()[i], uint64(0), uint64(0)
+		for bits, calls := range s.Times(p) {
+			n += calls
+			if bits >= c.least {
+				long += calls
+			}
+		}
+		if n != c.calls || long < n/2 || p.Refused != nil || p.Err != nil {
+			t.Errorf("%s: %d calls, want %d; %d of at least %d bits; %v %v: %v", p.Probe.Symbol, n, c.calls, long, c.least, p.Refused, p.Err, s.Times(p))
+		}
+	}
+}

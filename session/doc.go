@@ -117,6 +117,7 @@ type Placed struct {
 	Err     error          // another reason that it is not there
 
 	index int
+	timer int // of those in its file
 	place placement
 }
 

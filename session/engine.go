@@ -329,7 +329,7 @@ func (e *engine) clean(p *process.Process) error {
 		for _, r := range s.mapped {
 			errs = append(errs, p.Unmap(r.Lo, r.Hi-r.Lo))
 		}
-		for _, c := range s.shared {
+		for _, c := range s.data {
 			errs = append(errs, p.Unmap(c.Lo, c.Hi-c.Lo))
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"xol/analyze"
 	"xol/arch"
 	"xol/classify"
+	"xol/detour"
 	"xol/image"
 	"xol/instrument"
 	"xol/machine"
@@ -28,6 +29,7 @@ type fileKey struct{ device, inode uint64 }
 type file struct {
 	module *Module // of the first process
 	placed []*Placed
+	timers int // of them
 	err    error
 }
 
@@ -49,7 +51,10 @@ func (s *Session) plan(m *mapped) (layouts []*instrument.Layout, err error) {
 		if err != nil {
 			return nil, err
 		}
-		mem := instrument.Memory{Free: taken, Needed: moduleRange(f.module.Image, bias)}
+		mem := instrument.Memory{Free: taken, Needed: moduleRange(f.module.Image, bias), Timers: f.timers}
+		if f.timers > 0 {
+			mem.Scale = s.scale()
+		}
 		layout, err := planned.planner.Lay(planned.plans, &mem)
 		if err != nil {
 			planned.fail(err)
@@ -68,7 +73,7 @@ func (s *Session) plan(m *mapped) (layouts []*instrument.Layout, err error) {
 
 // without takes what a layout maps from free memory.
 func without(free []machine.Range, l *instrument.Layout) (left []machine.Range) {
-	used := append(slices.Clone(l.Code), l.Counters)
+	used := append(slices.Clone(l.Code), l.Counters, l.Table)
 	slices.SortFunc(used, func(a, b machine.Range) int { return cmp.Compare(a.Lo, b.Lo) })
 	for _, f := range free {
 		for _, u := range used {
@@ -188,7 +193,10 @@ func (s *Session) open(pid int, m *process.Mapping, program bool) *file {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	for _, probe := range probes {
-		placed := &Placed{Module: f.module, Probe: probe, index: len(s.placed)}
+		placed := &Placed{Module: f.module, Probe: probe, index: len(s.placed), timer: f.timers}
+		if probe.Action == Time {
+			f.timers++
+		}
 		s.placed = append(s.placed, placed)
 		f.placed = append(f.placed, placed)
 	}
@@ -325,30 +333,39 @@ func (s *Session) planFile(f *file, bias uint64) (*planned, error) {
 	}
 	slices.SortFunc(functions, func(a, b image.Function) int { return cmp.Compare(a.Addr, b.Addr) })
 	type result struct {
-		addr uint64
+		of []*Placed // of the wants
 		*instrument.Function
 		err error
 	}
 	err = analyze.Each(context.Background(), a, functions, func(r *analyze.Result) result {
-		fn, err := planner.Function(r, wantsOf(wanted[r.Addr]))
-		return result{r.Addr, fn, err}
+		wants, of := wantsOf(wanted[r.Addr])
+		fn, err := planner.Function(r, wants)
+		return result{of, fn, err}
 	}, func(r result) error {
-		out.add(wanted[r.addr], r.Function, r.err)
+		out.add(r.of, r.Function, r.err)
 		return nil
 	})
 	return out, err
 }
 
-func wantsOf(list []*Placed) []instrument.Want {
-	wants := make([]instrument.Want, len(list))
-	for i, p := range list {
-		kind := instrument.Count
-		if p.Probe.Action == Trace {
-			kind = instrument.Gate
-		}
-		wants[i] = instrument.Want{Addr: p.Probe.Addr, Kind: kind, Returns: p.Probe.Return, Number: p.index}
+// wantsOf returns what is wanted in a function, and which probes that is for.
+func wantsOf(list []*Placed) (wants []instrument.Want, of []*Placed) {
+	want := func(p *Placed, w instrument.Want) {
+		w.Addr = p.Probe.Addr
+		wants, of = append(wants, w), append(of, p)
 	}
-	return wants
+	for _, p := range list {
+		switch p.Probe.Action {
+		case Count:
+			want(p, instrument.Want{Kind: instrument.Count, Returns: p.Probe.Return})
+		case Trace:
+			want(p, instrument.Want{Kind: instrument.Gate, Returns: p.Probe.Return, Number: p.index})
+		case Time:
+			want(p, instrument.Want{Kind: instrument.Start, Number: p.timer})
+			want(p, instrument.Want{Kind: instrument.Stop, Returns: true, Number: p.timer})
+		}
+	}
+	return wants, of
 }
 
 // add adds what was planned for a function.
@@ -382,6 +399,9 @@ func (out *planned) settle(s *Session, counts *counters) {
 		if p.plan.Jumps() {
 			p.placed.Way = Jump
 		}
+		if counts != nil && p.placed.Probe.Action == Time {
+			p.placed.place.addTimer(counts, out.layout.Histograms+uint64(p.placed.timer)*detour.HistogramSize)
+		}
 		if counts != nil && p.place.Run >= 0 {
 			p.placed.place.counts = append(p.placed.place.counts, countRef{counts, c.Counter(p.place.Run), p.place.Step})
 		}
@@ -400,7 +420,16 @@ func (out *planned) fail(err error) {
 // placement is where a probe is, in all processes.
 type placement struct {
 	counts []countRef
+	timers []countRef    // of histograms
 	told   atomic.Uint64 // hits that Options.Hit was told of
+}
+
+// addTimer notes the histogram at an address, once.
+func (p *placement) addTimer(c *counters, addr uint64) {
+	ref := countRef{counters: c, addr: addr}
+	if !slices.Contains(p.timers, ref) {
+		p.timers = append(p.timers, ref)
+	}
 }
 
 // countRef is where a probe is counted: by the counter of a run that its step is in.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"xol/process"
@@ -24,8 +25,10 @@ type Session struct {
 	counters []*counters
 	pending  []*planned // of the last plan, by the index of its layouts
 
-	throwing sync.Mutex
-	switches switches
+	measure     sync.Once
+	nanoseconds uint64 // per tick of the CPU's clock, times 2^32
+	throwing    sync.Mutex
+	switches    switches
 
 	pid    int
 	done   chan struct{} // closed when the tracer has stopped
@@ -101,6 +104,29 @@ func (s *Session) Hits(p *Placed) (n uint64) {
 		n += c.counters.count(c.addr, c.step)
 	}
 	return n + p.place.told.Load()
+}
+
+// TimeBits is how many bits a time has at most.
+const TimeBits = 64
+
+// Times returns how many calls of a Time probe took a time of as many bits as the index
+// says, in nanoseconds: 0; 1; 2 or 3; 4 to 7; and so on.
+func (s *Session) Times(p *Placed) []uint64 {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	times := make([]uint64, TimeBits+1)
+	for _, t := range p.place.timers {
+		for i := range TimeBits {
+			times[i+1] += atomic.LoadUint64(t.counters.word(t.addr + 8*uint64(i)))
+		}
+	}
+	return times
+}
+
+// scale returns detour.Timer.Scale for nanoseconds.
+func (s *Session) scale() uint64 {
+	s.measure.Do(func() { s.nanoseconds = nanosecondsPerTick() })
+	return s.nanoseconds
 }
 
 // Wait waits until the program and all that is followed have ended, and returns the status

@@ -19,7 +19,7 @@ import (
 // a copy of it.
 type space struct {
 	mapped  []machine.Range    // copies of code
-	shared  []machine.Range    // counters
+	data    []machine.Range    // counters and tables
 	copies  []*instrument.Copy // by the addresses of the copies
 	origins []*instrument.Copy // by those of the originals
 	undo    []undo             // by address
@@ -38,7 +38,7 @@ type undo struct {
 
 func (s *space) clone() *space {
 	c := *s
-	c.mapped, c.shared, c.copies = slices.Clone(s.mapped), slices.Clone(s.shared), slices.Clone(s.copies)
+	c.mapped, c.data, c.copies = slices.Clone(s.mapped), slices.Clone(s.data), slices.Clone(s.copies)
 	c.origins, c.undo, c.loaded = slices.Clone(s.origins), slices.Clone(s.undo), slices.Clone(s.loaded)
 	c.patches = slices.Clone(s.patches)
 	return &c
@@ -145,7 +145,13 @@ func (s *space) install(p *process.Process, l *instrument.Layout) (counters *os.
 		if counters, err = p.MapShared(r.Lo, r.Hi-r.Lo); err != nil {
 			return nil, err
 		}
-		s.shared = append(s.shared, r)
+		s.data = append(s.data, r)
+	}
+	if r := l.Table; r.Hi > r.Lo {
+		if err := p.Map(r.Lo, r.Hi-r.Lo, machine.PermRead|machine.PermWrite); err != nil {
+			return counters, err
+		}
+		s.data = append(s.data, r)
 	}
 	if err := writeParts(p, l); err != nil {
 		return counters, err
