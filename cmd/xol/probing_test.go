@@ -98,6 +98,12 @@ func (f *fakeSession) index(p *session.Placed) uint64 {
 	return 0
 }
 
+func (f *fakeSession) Times(p *session.Placed) []uint64 {
+	times := make([]uint64, 65)
+	times[5], times[7], times[10] = 3*f.index(p), 6*f.index(p), f.index(p) // of 16, 64, 512 ns and more
+	return times
+}
+
 func (f *fakeSession) Wait(ctx context.Context) (syscall.WaitStatus, bool, error) {
 	if f.lasts == 0 {
 		return f.status, true, nil
@@ -231,6 +237,8 @@ func TestProbing(t *testing.T) {
 		{"trace, with what went in", "trace 'alpha%return $arg1 $retval' -- true", fakeSession{}},
 		{"trace, in a function", "trace beta+3 'alpha+3 x=$arg1' -- true", fakeSession{}},
 		{"trace, lines of tracefs", "trace 'p:g/one beta a=%di' 'r:g/two libfix:alpha $retval' 'p:u/off /usr/bin/prog:0x350 %di' -- true", fakeSession{}},
+		{"latency", "latency beta alpha -- true", fakeSession{}},
+		{"latency, in JSON", "latency -o json alpha -- true", fakeSession{}},
 	} {
 		fmt.Fprintf(&got, "# %s\n%s", c.name, normal(probingXol(t, &c.f, c.command).String()))
 	}

@@ -24,6 +24,8 @@ type probing interface {
 	PID() int
 	Placed() []*session.Placed
 	Hits(p *session.Placed) uint64
+	// Times returns how many calls took a time of as many bits as the index says, in ns.
+	Times(p *session.Placed) []uint64
 	// Wait waits until the program has ended; ok is false where its status is not known.
 	Wait(ctx context.Context) (status syscall.WaitStatus, ok bool, err error)
 	Close() error
