@@ -96,8 +96,15 @@ func (s *Session) Placed() []*Placed {
 	return append([]*Placed(nil), s.placed...)
 }
 
-// Hits returns how often a probe was hit, in all processes.
+// Hits returns how often a probe was hit, in all processes: of a Time probe, how many calls
+// were measured.
 func (s *Session) Hits(p *Placed) (n uint64) {
+	if p.Probe.Action == Time {
+		for _, calls := range s.Times(p) {
+			n += calls
+		}
+		return n
+	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	for _, c := range p.place.counts {
