@@ -170,6 +170,34 @@ func TestSwitchesUnderLoad(t *testing.T) {
 	p.finish(t)
 }
 
+// TestThreadsThatWait stops threads that wait in system calls, which go on from copies and
+// are taken out of them: no count may come out below zero.
+func TestThreadsThatWait(t *testing.T) {
+	program := busy(t)
+	p := start(t, program)
+	s, err := session.Attach(t.Context(), p.Process.Pid, session.Options{Select: everything("libc.so")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		for _, on := range []bool{false, true} {
+			if err := s.SetArmed(on); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, p := range s.Placed() {
+		if n := s.Hits(p); int64(n) < 0 {
+			t.Errorf("%s+%#x: %d hits", p.Probe.Symbol, p.Probe.Offset, int64(n))
+		}
+	}
+	p.finish(t)
+}
+
 // original checks that the program's text in memory is that of its file.
 func original(t *testing.T, pid int, program string) {
 	t.Helper()

@@ -96,8 +96,7 @@ func (e *engine) leaveCopy(s *space, th *process.Thread, c *instrument.Copy, pc 
 		// The system call has been made, and is perhaps to be made again.
 		e.isa.AfterSyscall(th, c.Orig+uint64(p.Orig)+uint64(p.Len))
 		th.MovePC(c.Orig + uint64(p.Orig) + uint64(p.Len))
-		e.leaving(s, c, w.Step+1, true)
-		return true, nil
+		return true, nil // what is after it has not been counted yet
 	case p.Forward && !fault:
 		return false, e.follow(th)
 	}
