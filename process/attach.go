@@ -169,10 +169,31 @@ func (t *Tracer) Attach(pid int) (*Process, error) {
 	return p, nil
 }
 
-// seizeAll traces all threads. Threads that traced ones make are traced as well, and wait, so
-// it ends when there is none that is not. The list of threads ends early where one of them
-// does while it is read, so it is believed when it says twice that there are no others.
+// seizeAll traces all threads. Threads that traced ones make are traced as well, and wait. But
+// one that was being made when its maker was seized is not, and comes into sight when that is
+// done: for certain when all that are known have stopped.
 func (t *Tracer) seizeAll(p *Process) error {
+	const most = 1000
+	for range most {
+		if err := t.seizeListed(p); err != nil {
+			return err
+		}
+		known := len(p.threads)
+		if err := p.Stop(); err != nil {
+			return err
+		}
+		err := t.seizeListed(p)
+		found := len(p.threads) > known
+		if err := errors.Join(err, p.Resume()); err != nil || !found {
+			return err
+		}
+	}
+	return &Error{PID: p.pid, Err: errors.New("it makes threads faster than they can be traced")}
+}
+
+// seizeListed traces the threads that the system lists. The list ends early where one of them
+// does while it is read, so it is believed when it says twice that there are no others.
+func (t *Tracer) seizeListed(p *Process) error {
 	const most = 1000
 	for clean, round := 0, 0; clean < 2 && round < most; clean, round = clean+1, round+1 {
 		tids, err := tasksOf(p.pid)
