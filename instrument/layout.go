@@ -115,10 +115,10 @@ type layer struct {
 	at       uint64        // in code: where the next copy goes
 	counters uint64        // where the next counter is
 	// histograms is where the first histogram is: until choose, from the first counter.
-	histograms, table uint64
-	stubs             []*chunk
-	taken             []machine.Range
-	buffer            []byte
+	histograms uint64
+	stubs      []*chunk
+	taken      []machine.Range
+	buffer     []byte
 }
 
 // reach is how far a displacement of 32 bits leads, less what code and its operands may
