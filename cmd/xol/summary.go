@@ -234,9 +234,6 @@ func (s *summary) unreadable(path string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failed = true
-	s.app.screen.mu.Lock()
-	defer s.app.screen.mu.Unlock()
-	s.app.screen.hide()
 	s.app.report(fileError(path, err))
 }
 
