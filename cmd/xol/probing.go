@@ -134,7 +134,7 @@ func (r *probingRun) wait(ctx context.Context, signals <-chan os.Signal) (status
 			r.signal(s, cancel)
 		case <-ticks:
 			if err := r.tick(r.session); err != nil {
-				return 0, false, err
+				return status, false, err
 			}
 		}
 	}
