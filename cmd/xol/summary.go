@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -94,12 +95,13 @@ type summary struct {
 	opt     *analyzeOptions
 	program string // the profile for programs
 
+	bar  *progress
+	seen map[fileID]bool // by the walk alone
+
 	mu      sync.Mutex
 	rows    []fileRow
 	skipped [skipReasons]int
-	seen    map[fileID]bool
 	failed  bool
-	bar     *progress
 }
 
 // summarize prints a row for each ELF file in the trees of roots.
@@ -156,55 +158,77 @@ func (s *summary) count(ctx context.Context, roots []string) (n int64) {
 	return n
 }
 
-// run looks at all files, as many at a time as there are CPUs.
+// candidate is an open file that is to be judged.
+type candidate struct {
+	walked
+	*os.File
+	size int64
+}
+
+// run looks at all files in the order of their names, so that a file of several names
+// always has the same one, and judges as many at a time as there are CPUs.
 func (s *summary) run(ctx context.Context, roots []string) {
 	workers := s.opt.cpus
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	files := make(chan walked)
+	files := make(chan candidate)
 	var running sync.WaitGroup
 	for range workers {
 		running.Go(func() {
-			for w := range files {
-				s.look(ctx, w)
+			for c := range files {
+				s.add(ctx, c)
+				c.Close()
 				s.bar.add(1)
 			}
 		})
 	}
-	walk(ctx, roots, func(w walked) { files <- w })
+	walk(ctx, roots, func(w walked) {
+		if c, ok := s.open(w); ok {
+			files <- c
+		} else {
+			s.bar.add(1)
+		}
+	})
 	close(files)
 	running.Wait()
 }
 
-// look adds a file, if it is one to be judged.
-func (s *summary) look(ctx context.Context, w walked) {
+// open opens a file, if it is one to be judged.
+func (s *summary) open(w walked) (candidate, bool) {
 	if w.err != nil {
 		s.unreadable(w.path, w.err)
-		return
+		return candidate{}, false
 	}
 	f, info, err := openRegular(w)
 	if err != nil {
 		s.unreadable(w.path, err)
-		return
+		return candidate{}, false
 	}
-	defer f.Close()
-	if !w.named && !looksELF(w.path, f) {
-		return
-	}
-	if id, ok := idOf(info); ok && !s.first(id) {
+	id, known := idOf(info)
+	switch {
+	case !w.named && !looksELF(w.path, f):
+	case known && s.seen[id]:
 		s.skip(skipLink)
-		return
+	default:
+		s.seen[id] = known
+		return candidate{w, f, info.Size()}, true
 	}
-	row, err := s.judge(ctx, w.path, f, info.Size())
+	f.Close()
+	return candidate{}, false
+}
+
+// add judges a file and keeps its row.
+func (s *summary) add(ctx context.Context, c candidate) {
+	row, err := s.judge(ctx, c.path, c.File, c.size)
 	reason, skip := skipOf(err)
 	switch {
 	case ctx.Err() != nil:
-	case errors.Is(err, image.ErrNotELF) && !w.named: // its name only looked like one
+	case errors.Is(err, image.ErrNotELF) && !c.named: // its name only looked like one
 	case skip:
 		s.skip(reason)
 	case err != nil:
-		s.unreadable(w.path, err)
+		s.unreadable(c.path, err)
 	case row.totals.Insts == 0:
 		s.skip(skipText)
 	default:
@@ -218,15 +242,6 @@ func (s *summary) skip(reason skipReason) {
 	s.mu.Lock()
 	s.skipped[reason]++
 	s.mu.Unlock()
-}
-
-// first reports whether the file was not seen before.
-func (s *summary) first(id fileID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	was := s.seen[id]
-	s.seen[id] = true
-	return !was
 }
 
 // unreadable names a file that is left out.
