@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,19 +27,26 @@ var (
 	cycles = flag.Int("cycles", 20, "how often probes are armed, optimized, unoptimized and disarmed")
 )
 
-// busy builds the program of threads that call hot functions.
-func busy(t *testing.T) string {
+// build compiles a C file of testdata.
+func build(t *testing.T, source string, flags ...string) (path string) {
 	t.Helper()
-	mayTrace(t)
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
 		skip.Missing(t, "gcc")
 	}
-	program := filepath.Join(t.TempDir(), "busy")
-	if out, err := exec.Command(gcc, "-O2", "-pthread", "-o", program, "testdata/busy.c").CombinedOutput(); err != nil {
+	path = filepath.Join(t.TempDir(), strings.TrimSuffix(source, ".c"))
+	args := append([]string{"-O2", "-o", path, "testdata/" + source}, flags...)
+	if out, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	return program
+	return path
+}
+
+// busy builds the program of threads that call hot functions.
+func busy(t *testing.T) string {
+	t.Helper()
+	mayTrace(t)
+	return build(t, "busy.c", "-pthread")
 }
 
 var hot = []string{"hot0", "hot1", "hot2", "hot3", "hot4", "hot5", "hot6", "hot7"}
@@ -114,15 +122,28 @@ func returns(names ...string) func(m *session.Module) ([]session.Probe, error) {
 	}
 }
 
+// functions wants a probe at every instruction of functions whose names start so.
+func functions(names ...string) func(m *session.Module) ([]session.Probe, error) {
+	return func(m *session.Module) (list []session.Probe, err error) {
+		if !strings.Contains(m.Path, "churn") {
+			return nil, nil
+		}
+		list, err = everything(filepath.Base(m.Path))(m)
+		return slices.DeleteFunc(list, func(p session.Probe) bool {
+			return !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(p.Symbol, name) })
+		}), err
+	}
+}
+
 // started is the program, run by this test.
 type started struct {
 	*exec.Cmd
 	out bytes.Buffer
 }
 
-func start(t *testing.T, program string) *started {
+func start(t *testing.T, program string, args ...string) *started {
 	t.Helper()
-	s := &started{Cmd: exec.Command(program)}
+	s := &started{Cmd: exec.Command(program, args...)}
 	s.Stdout, s.Stderr = &s.out, &s.out
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
@@ -139,35 +160,54 @@ func (s *started) finish(t *testing.T) {
 	if err := s.Wait(); err != nil {
 		t.Fatalf("%v: %s", err, s.out.Bytes())
 	}
-	calls(t, s.out.String())
 }
 
 // TestSwitchesUnderLoad arms, optimizes, unoptimizes and disarms probes of a program that
-// runs.
+// runs: alone, with children that are followed or not, and with a library that comes and
+// goes.
 func TestSwitchesUnderLoad(t *testing.T) {
-	program := busy(t)
-	p := start(t, program)
-	s, err := session.Attach(t.Context(), p.Process.Pid, session.Options{Select: everything()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range *cycles {
-		for _, step := range []func() error{
-			func() error { return s.SetOptimization(false) }, func() error { return s.SetOptimization(true) },
-			func() error { return s.SetArmed(false) }, func() error { return s.SetArmed(true) },
-		} {
-			if err := step(); err != nil {
-				t.Fatalf("cycle %d: %v", i, err)
+	mayTrace(t)
+	program := build(t, "churn.c", "-pthread")
+	library := build(t, "churn.c", "-shared", "-fPIC", "-DLIBRARY")
+	for _, c := range []struct {
+		name   string
+		args   []string
+		follow bool
+	}{
+		{"threads", nil, false}, {"children", []string{"fork"}, false}, {"children followed", []string{"fork"}, true},
+		{"library", []string{library}, false}, {"children and library", []string{"fork", library}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := start(t, program, c.args...)
+			s, err := session.Attach(t.Context(), p.Process.Pid, session.Options{Select: functions("hot", "st"), Follow: c.follow})
+			if err != nil {
+				t.Fatal(err)
 			}
-			time.Sleep(time.Millisecond)
-		}
+			if n := len(s.Placed()); n < 500 {
+				t.Errorf("only %d probes", n)
+			}
+			for i := range *cycles {
+				for _, step := range []func() error{
+					func() error { return s.SetOptimization(false) }, func() error { return s.SetOptimization(true) },
+					func() error { return s.SetArmed(false) }, func() error { return s.SetArmed(true) },
+				} {
+					if err := step(); err != nil {
+						p.alive(t, i)
+						t.Fatalf("cycle %d: %v", i, err)
+					}
+					time.Sleep(time.Millisecond)
+				}
+				p.alive(t, i)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			t.Logf("%+v", s.Summary())
+			original(t, p.Process.Pid, program)
+			p.finish(t)
+			t.Logf("%s", p.out.Bytes())
+		})
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	t.Logf("%+v", s.Summary())
-	original(t, p.Process.Pid, program)
-	p.finish(t)
 }
 
 // TestThreadsThatWait stops threads that wait in system calls, which go on from copies and
@@ -308,14 +348,7 @@ func front(pid string) {
 // TestTimesOfCalls measures calls whose times are known: each sleeps as long as it says.
 func TestTimesOfCalls(t *testing.T) {
 	mayTrace(t)
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		skip.Missing(t, "gcc")
-	}
-	program := filepath.Join(t.TempDir(), "naps")
-	if out, err := exec.Command(gcc, "-O2", "-pthread", "-o", program, "testdata/naps.c").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	program := build(t, "naps.c", "-pthread")
 	s, err := session.Start(t.Context(), session.Command{Path: program, Args: []string{program}}, session.Options{
 		Select: func(m *session.Module) ([]session.Probe, error) {
 			list, err := named("nap", "depth", "left")(m)

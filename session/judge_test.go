@@ -47,12 +47,7 @@ eval { die {x => 1} }; print $@->{x}, "\n"; printf "%%s\n", join ",", map { spri
 `
 
 func judgedPrograms(t *testing.T) []judged {
-	own := filepath.Join(t.TempDir(), "judged")
-	if gcc, err := exec.LookPath("gcc"); err != nil {
-		own = ""
-	} else if out, err := exec.Command(gcc, "-O2", "-o", own, "testdata/judged.c").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	own := build(t, "judged.c")
 	path := func(name string) string { path, _ := exec.LookPath(name); return path }
 	return []judged{
 		{name: "judged.c", args: []string{own, strconv.Itoa(*rounds)}, objs: []string{"judged"}},
