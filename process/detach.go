@@ -17,7 +17,7 @@ func (p *Process) Detach() error {
 	if p.ended || p.tracer.processes[p.pid] != p {
 		return nil
 	}
-	if err := p.Stop(); err != nil {
+	if err := p.stop(); err != nil {
 		return err
 	}
 	t := p.tracer

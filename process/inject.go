@@ -266,14 +266,15 @@ func (p *Process) search(m Mapping, instruction []byte) (uint64, bool) {
 // ErrTaken where there is any already.
 func (p *Process) Map(addr, size uint64, perm machine.Perm) error {
 	const flags = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED_NOREPLACE
-	_, err := p.mapAt(addr, size, perm, flags, ^uint64(0))
+	_, err := p.mapAt(addr, size, perm, flags)
 	return err
 }
 
 // mapAt calls mmap for an address. Kernels that do not know MAP_FIXED_NOREPLACE may map
 // elsewhere.
-func (p *Process) mapAt(addr, size uint64, perm machine.Perm, flags, fd uint64) (uint64, error) {
-	at, err := p.Syscall(unix.SYS_MMAP, addr, size, uint64(perm), flags, fd, 0)
+func (p *Process) mapAt(addr, size uint64, perm machine.Perm, flags uint64) (uint64, error) {
+	const noFile = ^uint64(0)
+	at, err := p.Syscall(unix.SYS_MMAP, addr, size, uint64(perm), flags, noFile, 0)
 	switch {
 	case err == syscall.EEXIST:
 		return 0, p.fail(ErrTaken, fmt.Sprintf("%#x", addr))
@@ -327,20 +328,25 @@ func (p *Process) MapShared(addr, size uint64) (file *os.File, err error) {
 	if err := p.Write(addr, []byte("xol\x00")); err != nil {
 		return nil, err
 	}
-	fd, err := p.Syscall(unix.SYS_MEMFD_CREATE, addr, unix.MFD_CLOEXEC)
+	th := p.caller() // one for all, since others may have files of their own
+	if th == nil {
+		return nil, p.fail(ErrNoThread, "")
+	}
+	fd, err := th.call(unix.SYS_MEMFD_CREATE, []uint64{addr, unix.MFD_CLOEXEC})
 	if err != nil {
 		return nil, p.callError("memfd_create", err)
 	}
-	defer p.Syscall(unix.SYS_CLOSE, fd)
-	if file, err = os.OpenFile(p.procPaths(fmt.Sprintf("fd/%d", fd))[0], os.O_RDWR, 0); err != nil {
+	defer th.call(unix.SYS_CLOSE, []uint64{fd})
+	if file, err = os.OpenFile(fmt.Sprintf("/proc/%d/task/%d/fd/%d", th.process.pid, th.tid, fd), os.O_RDWR, 0); err != nil {
 		return nil, p.fail(err, "")
 	}
 	if err = file.Truncate(int64(size)); err == nil {
-		_, err = p.mapAt(addr, size, machine.PermRead|machine.PermWrite, unix.MAP_SHARED|unix.MAP_FIXED, fd)
+		const perm = unix.PROT_READ | unix.PROT_WRITE
+		_, err = th.call(unix.SYS_MMAP, []uint64{addr, size, perm, unix.MAP_SHARED | unix.MAP_FIXED, fd, 0})
 	}
 	if err != nil {
 		file.Close()
-		return nil, err
+		return nil, p.callError("mmap", err)
 	}
 	return file, nil
 }

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -93,10 +92,10 @@ func (p *Process) write(addr uint64, src []byte) error {
 }
 
 func (p *Process) access(data []byte, addr uint64, name string, f func(int, []byte, int64) (int, error)) error {
+	if p.ended || p.replaced {
+		return p.fail(ErrGone, "")
+	}
 	if p.memory == nil {
-		if p.ended {
-			return p.fail(ErrGone, "")
-		}
 		if err := p.openMemory(); err != nil {
 			return err
 		}
@@ -107,9 +106,8 @@ func (p *Process) access(data []byte, addr uint64, name string, f func(int, []by
 		case err == unix.EINTR:
 			continue
 		case err == nil && n == 0: // all threads have ended, or execute another program
-			err = io.ErrUnexpectedEOF
-		}
-		if err != nil {
+			return p.fail(ErrGone, "")
+		case err != nil:
 			return &AddressError{PID: p.pid, Addr: addr, Access: name, Err: err}
 		}
 		data, addr = data[n:], addr+uint64(n)

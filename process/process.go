@@ -97,8 +97,20 @@ func (p *Process) fail(err error, detail string) error {
 // Stop stops all threads, and those of processes that share the memory. It may be called
 // several times; Resume has to be called as often. Until then no event of theirs is
 // handled. Threads that are in the kernel and cannot be interrupted there count as stopped,
-// since they execute no instruction before they stop (Thread.Stopped, Latecomer).
+// since they execute no instruction before they stop (Thread.Stopped, Latecomer). It returns
+// ErrGone of a process that has ended, or executes another program of which the handler has
+// not been told.
 func (p *Process) Stop() error {
+	err := p.stop()
+	if err == nil && (p.ended || p.replaced) {
+		p.Resume()
+		err = p.fail(ErrGone, "")
+	}
+	return err
+}
+
+// stop is Stop, also of a process whose program is another one by now.
+func (p *Process) stop() error {
 	if p.ended {
 		return p.fail(ErrGone, "")
 	}

@@ -269,7 +269,7 @@ func (p *Process) scratchPage() (uint64, error) {
 		return at, nil
 	}
 	const anonymous = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS
-	at, err := p.mapAt(0, pageSize, machine.PermRead|machine.PermWrite, anonymous, ^uint64(0))
+	at, err := p.mapAt(0, pageSize, machine.PermRead|machine.PermWrite, anonymous)
 	if err == nil {
 		p.space.scratch = at
 	}

@@ -31,8 +31,8 @@ typedef unsigned long word;
 
 #ifdef LIBRARY
 
-FUNCTION word step(word x) { BODY(9, x); return x; }
-FUNCTION word stride(word x) { BODY(10, x); return step(x); }
+FUNCTION word stroll(word x) { BODY(9, x); return x; }
+FUNCTION word stride(word x) { BODY(10, x); return stroll(x); }
 
 #else
 
