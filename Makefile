@@ -22,7 +22,7 @@
 #             SEQUENCES random sequences of 100 calls of the runtime for each ISA
 # make mutate every fault of scripts/mutate/faults.txt: does a test notice it?
 # make vm     in emulated machines with the kernels of VM_SUITES (Debian's), whether
-#             kprobe_events says of a few hundred probes what xol check says, of the
+#             kprobe_events says of a few hundred probes what xol check and explain say, of the
 #             kernel's file and of the kernel that runs
 # make newest every test with the newest engine that Debian has
 # make screenshots  the pictures in docs/screenshots, of reports on KERNEL and PROGRAM

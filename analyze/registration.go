@@ -50,7 +50,7 @@ func (a *Analysis) registered(r *Result, q *Request) registration.Probe {
 	f := &r.Function
 	p := registration.Probe{
 		Symbol: q.Symbol, Module: q.Module, Offset: q.Offset, Return: q.Return,
-		Function: f.Name, OnEntry: a.onEntry(r, q.Addr), Traceable: a.traceable(r), ModuleLoaded: a.moduleLoaded(q.Module),
+		Function: f.Name, OnEntry: a.OnEntry(r, q.Addr), Traceable: a.traceable(r), ModuleLoaded: a.moduleLoaded(q.Module),
 	}
 	p.AtStart = q.Addr == f.Addr || r.Marks.At(q.Addr)&place.Ftrace != 0
 	a.countSymbols(&p, q)
@@ -116,9 +116,10 @@ func (a *Analysis) Unknown(via registration.Via, symbol, module string) (rule *c
 	return rule, rule == nil && module != "" && !loaded
 }
 
-// onEntry reports whether the kernel takes addr for the entry of r
+// OnEntry reports whether the kernel takes addr for the entry of the judged function r,
+// where return probes may stand and arguments are known
 // [arch_adjust_kprobe_addr, arch_kprobe_on_func_entry].
-func (a *Analysis) onEntry(r *Result, addr uint64) bool {
+func (a *Analysis) OnEntry(r *Result, addr uint64) bool {
 	f := &r.Function
 	entry := a.Entry(r)
 	if to := a.Profile.At(&r.Func, f.Addr).MovedTo; to != 0 {

@@ -106,7 +106,7 @@ func Parse(s string) (Probe, error) {
 }
 
 // isShort reports whether s is a place with the first letter of an event before it:
-// "r:malloc" is its return.
+// "r:malloc" is its return. No tool refuses such a place before Linux does.
 func isShort(s string) bool {
 	return len(s) >= 2 && (s[:2] == "r:" || s[:2] == "p:") && !strings.ContainsAny(s, " \t")
 }
@@ -117,12 +117,11 @@ func parseShort(s string) (Probe, error) {
 		return Probe{}, err
 	}
 	p.Text, p.Return = s, p.Return || s[0] == 'r'
-	if _, offset, _ := strings.Cut(p.Place, "+"); p.Return && offset != "" && isNumber(offset) {
-		return Probe{}, &Error{s, returnWithOffset}
-	}
 	return p, nil
 }
 
+// returnWithOffset is what bpftrace and perf have against an offset. Linux does not
+// mind one that still is the entry of the function.
 const returnWithOffset = "a return probe has no offset: it is the function that returns"
 
 var (

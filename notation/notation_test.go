@@ -74,6 +74,10 @@ func TestParse(t *testing.T) {
 		{"r16:name vfs_read ret=$retval", Probe{Kind: Kprobe, Tool: Tracefs, Return: true, Place: "vfs_read"}},
 		{"p 0xffffffff81000000", Probe{Kind: Kprobe, Tool: Tracefs, Place: "0xffffffff81000000"}},
 		{"p vfs_read%return", Probe{Kind: Kprobe, Tool: Tracefs, Return: true, Place: "vfs_read"}},
+		{"r:grp/name vfs_read+4", Probe{Kind: Kprobe, Tool: Tracefs, Return: true, Place: "vfs_read+0x4"}},
+		{"p vfs_read+4%return", Probe{Kind: Kprobe, Tool: Tracefs, Return: true, Place: "vfs_read+0x4"}},
+		{"p vfs_read+4 $arg1", Probe{Kind: Kprobe, Tool: Tracefs, Place: "vfs_read+0x4"}},
+		{"r:vfs_read+4", Probe{Return: true, Place: "vfs_read+4"}},
 		{"p:u/e /bin/bash:0x1040 %ip", Probe{Kind: Uprobe, Tool: Tracefs, File: "/bin/bash", Place: "file:0x1040"}},
 		{"r /bin/bash:0x1040", Probe{Kind: Uprobe, Tool: Tracefs, Return: true, File: "/bin/bash", Place: "file:0x1040"}},
 
@@ -134,7 +138,7 @@ func TestParseRefuses(t *testing.T) {
 		{"vfs_read;file=*", "source lines"},
 		{"e=vfs_read:3", "lines of a function"},
 		{"vfs_read+4%return", "has no offset"},
-		{"r:vfs_read+4", "has no offset"},
+		{"r:vfs_read+4%return", "has no offset"},
 		{"r:", "it is empty"},
 		{"x= y", "it names no place"},
 	} {

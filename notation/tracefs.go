@@ -14,10 +14,17 @@ var event = regexp.MustCompile(`^[pr][0-9]*(:\S*)?\s+\S`)
 
 func isEvent(s string) bool { return event.MatchString(s) }
 
+// anyFunction takes every name for that of a function, and every place in it for its
+// entry: which it is, the file tells, and the version of the kernel.
+type anyFunction struct{ events.Symbols }
+
+func (anyFunction) Count(string, string) int  { return 1 }
+func (anyFunction) Entry(string, uint64) bool { return true }
+
 // parseEvent reads a line of kprobe_events or uprobe_events: the place tells which.
 // It returns an *Error or an *events.Error.
 func parseEvent(s string) (Probe, error) {
-	opt := events.Options{Kind: events.Kprobe}
+	opt := events.Options{Kind: events.Kprobe, Symbols: anyFunction{}}
 	if place := strings.Fields(s)[1]; strings.HasPrefix(place, "/") || strings.HasPrefix(place, "./") {
 		opt.Kind = events.Uprobe
 	}

@@ -18,6 +18,15 @@ func TestExplainNotations(t *testing.T) {
 		{"its return", kernel + " kretprobe:vfs_read", 0, "a return probe costs this hit at each call"},
 		{"its return in the middle, by a flag", "--via perf " + kernel + " vfs_read+9%return", 2, "has no offset"},
 		{"a line of kprobe_events", kernel + " 'p:a/b vfs_read+9 a=%di'", 0, "vfs_read+0x9 "},
+		{"its return, by a line of kprobe_events", kernel + " 'r:a/b vfs_read+9'", 1, "tracing/return-not-at-entry"},
+		{"its return, by its suffix", kernel + " 'p:a/b vfs_read+9%return'", 1, "tracing/return-not-at-entry"},
+		{"its return, after the ENDBR", kernel + " 'r:a/b vfs_read+4'", 0, "a return probe costs this hit at each call"},
+		{"its return, after the ENDBR, by a letter", kernel + " r:vfs_read+4", 0, "a return probe costs this hit at each call"},
+		{"an argument, after the ENDBR", kernel + " 'p:a/b vfs_read+4 $arg1'", 0, "may be probed"},
+		{"an argument in the middle", kernel + " 'p:a/b vfs_read+9 $arg1'", 1, "NOFENTRY_ARGS"},
+		{"no such function, by kprobe_events", "--via kprobe_events " + kernel + " vfs_raed", 1, "tracing/unknown-symbol"},
+		{"no such function", kernel + " vfs_raed", 2, "similar: vfs_read"},
+		{"data, by kprobe_events", "--via kprobe_events " + kernel + " 0xffffffff90000000", 1, "linux/outside-text"},
 		{"kallsyms", kernel + " ffffffff8100001a", 0, "vfs_read+0x9 "},
 		{"of a module", kernel + " ext4:ext4_iget", 2, "give the file ext4.ko"},
 		{"by kprobe_events", "--via kprobe_events " + kernel + " vfs_write+5", 1, "tracing/notrace"},
@@ -36,6 +45,10 @@ func TestExplainNotations(t *testing.T) {
 		{"no file", "kprobe:vfs_read", 2, "names no file"},
 		{"no place", kernel + " tracepoint:sched:sched_switch", 2, "no place in text"},
 		{"no such library", "uprobe:libnosuch:f", 2, "give its path"},
+		{"several places", kernel + " vfs_read+9 vfs_read", 0, "\n\nvfs_read   0x"},
+		{"several places, one refused", kernel + " vfs_read+0xb vfs_read", 1, "\n\nvfs_read   0x"},
+		{"several places, one of them none", kernel + " vfs_read+0xb vfs_raed vfs_read", 2, "similar: vfs_read"},
+		{"what follows a place that is none", kernel + " vfs_raed vfs_read", 2, "vfs_read   0x"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inv := xol("explain "+c.args, "")

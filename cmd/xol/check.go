@@ -13,7 +13,6 @@ import (
 	"xol/image"
 	"xol/notation"
 	"xol/optcheck"
-	"xol/selection"
 )
 
 // checkOptions are the flags of check.
@@ -287,6 +286,7 @@ func (c *checker) pattern(l *notation.Line, f *checkedFile) (rows []checked) {
 	for i := range functions {
 		p := l.Probe
 		p.Place, p.Text, p.Glob = functions[i].Name, functions[i].Name, false
+		p.Args = nil // an entry has them all
 		rows = append(rows, c.probe(l.Number, f, &p)...)
 	}
 	return rows
@@ -295,27 +295,12 @@ func (c *checker) pattern(l *notation.Line, f *checkedFile) (rows []checked) {
 // probe judges the places that a probe means.
 func (c *checker) probe(line int, f *checkedFile, p *notation.Probe) []checked {
 	found, err := f.subject.places(p)
-	var unknown *image.SymbolNotFoundError
-	var elsewhere *selection.ModuleError
-	if errors.As(err, &unknown) || errors.As(err, &elsewhere) && f.Kernel.Modules != nil {
-		symbol, _ := image.SplitOffset(p.Place)
-		rule, awaited := f.Unknown(c.opt.via.of(p), symbol, p.Module)
-		switch {
-		case rule != nil:
-			return []checked{{line: line, place: p.Text, verdict: classify.Refuse(rule), reason: err.Error(), remedy: rule.Remedy}}
-		case awaited:
-			return []checked{{line: line, place: p.Text}}
-		}
-	}
-	var data *image.NotTextError
-	if errors.As(err, &data) {
-		q := request(p, new(image.Place))
-		if rule := f.OutsideText(c.opt.via.of(p), &q); rule != nil {
-			return []checked{{line: line, place: p.Text, addr: data.Addr, verdict: classify.Refuse(rule), reason: rule.Reason, remedy: rule.Remedy}}
-		}
-	}
 	if err != nil {
-		return []checked{{line: line, failure: err}}
+		b, ok := f.bare(c.opt.via.of(p), p, err)
+		if !ok {
+			return []checked{{line: line, failure: err}}
+		}
+		return []checked{{line: line, place: p.Text, addr: b.addr, verdict: b.verdict, reason: b.reason, remedy: b.remedy()}}
 	}
 	if p.Kind != notation.Marker {
 		found = found[:1] // the kernel takes the first, or refuses them all

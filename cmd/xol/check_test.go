@@ -56,7 +56,10 @@ func TestCheck(t *testing.T) {
 			"kprobe:vfs_write+5 ok refused hazard\n"},
 		{"no such function", checkKernel, "kprobe:no_such { }", 1, "kprobe:no_such refused tracing/unknown-symbol -\n"},
 		{"kprobe_events", checkKernel, "p:a vfs_read+9 fd=%di\nr:b vfs_read+9 $retval\np:1 vfs_read\n", 1,
-			"p:a vfs_read+9 fd=%di ok refused\nr:b vfs_read+9 $retval refused tracing/syntax -\np:1 vfs_read refused tracing/syntax -\n"},
+			"p:a vfs_read+9 fd=%di ok refused\nr:b vfs_read+9 $retval refused tracing/return-not-at-entry -\np:1 vfs_read refused tracing/syntax -\n"},
+		{"kprobe_events, after the ENDBR", checkKernel, "r:a vfs_read+4\np:b vfs_read+4 $arg1\np:c vfs_read+9 $arg1\np:d vfs_read+9%return\n", 1,
+			"r:a vfs_read+4 ok -\np:b vfs_read+4 $arg1 ok -\np:c vfs_read+9 $arg1 refused tracing/syntax -\n" +
+				"p:d vfs_read+9%return refused tracing/return-not-at-entry -\n"},
 		{"places", checkKernel, "vfs_read+9\n# a comment\nvfs_read+0xa\n", 1,
 			"vfs_read+9 ok refused\nvfs_read+0xa refused amd64/kprobe-inside-instruction -\n"},
 		{"no jump", checkKernel + " --require optimize", "vfs_read+9\n", 1, "vfs_read+9 ok refused\n"},

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"sort"
 	"strconv"
 
@@ -12,6 +15,7 @@ import (
 	"xol/analyze"
 	"xol/classify"
 	"xol/decode"
+	"xol/events"
 	"xol/image"
 	"xol/kernel"
 	"xol/notation"
@@ -36,11 +40,12 @@ type explainOptions struct {
 func (a *app) explainCommand() *cobra.Command {
 	opt := explainOptions{format: choiceOf(formatTable, formatJSON)}
 	cmd := &cobra.Command{
-		Use:   "explain [flags] [FILE] PLACE",
+		Use:   "explain [flags] [FILE] PLACE…",
 		Short: "Explain one address: may it be probed, what happens, why, what else could be done",
 		Long: `Explain one address of an ELF file: the instructions around it and the verdict on
 a probe there, with the rule, what stands in the way, the error number and what to
-do instead; and whether the breakpoint may become a jump.
+do instead; and whether the breakpoint may become a jump. Several places of a file are
+explained one after the other.
 
 PLACE is symbol, symbol+0x1c, 0xffffffff81000000 (an address), file:0x1040 (an
 offset in the file, as uprobe_events takes it) or source.c:123 (with DWARF lines).
@@ -50,7 +55,9 @@ usdt:/path:provider:name, a line of kprobe_events, vfs_read%return. One that nam
 its file needs no FILE.
 
 A kprobe is asked for as register_kprobe takes it, or by --via; a probe in the
-notation of a tracer as that tracer does it, which refuses more.
+notation of a tracer as that tracer does it, which refuses more. What such an interface
+says of a symbol that it does not know is an answer as well: kprobe_events takes one of
+a module that is not loaded, and waits for that.
 
 The name of a function alone means its entry as Linux has it: on ppc64 with two
 entries the local one, or the site of ftrace; an address is taken as it is.
@@ -74,14 +81,14 @@ error, with what is lost by it; what hangs on that is not judged. With --pid it 
 process, as in xol explain --pid 1 libc:malloc: PLACE is an address in its memory, a symbol of any file that it has mapped, or
 libc:malloc for one of them; text in memory that is not the file's is judged as it is.
 
-Exit status: 1 where the first of these profiles refuses the probe, 2 where the file
-tells too little to judge it, as a kernel without names does.`,
+Exit status: 1 where the first of these profiles refuses a probe, 2 where the file
+tells too little to judge one, as a kernel without names does.`,
 		Example: `  xol explain /bin/bash main
   xol explain --region vmlinux vfs_read+9
   xol explain --profile uprobe-linux-6.12 -o json ./a.out main.c:12
   xol explain uretprobe:/bin/bash:readline
   xol explain --via kprobe_events --kconfig /boot/config-6.1.0-50-amd64 vmlinux vfs_read+9`,
-		Args: takesUnlessLive(&opt.system, "[FILE] PLACE", 1, 2, 0),
+		Args: takesUnlessLive(&opt.system, "[FILE] PLACE…", 1, math.MaxInt, 0),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if opt.system.any() {
 				return opt.system.complete(args, typed), cobra.ShellCompDirectiveNoFileComp
@@ -96,10 +103,10 @@ tells too little to judge it, as a kernel without names does.`,
 				return err
 			}
 			given := ""
-			if len(args) == 2 {
-				given = args[0]
+			if len(args) > 1 && !opt.system.any() {
+				given, args = args[0], args[1:]
 			}
-			return a.explain(&opt, given, args[len(args)-1])
+			return a.explain(&opt, given, args)
 		},
 		DisableFlagsInUseLine: true,
 	}
@@ -121,7 +128,7 @@ func (a *app) completePlace(_ *cobra.Command, args []string, typed string) ([]st
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	if len(args) > 1 || args[0] == "-" || isStream(args[0]) {
+	if args[0] == "-" || isStream(args[0]) {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	img, err := a.openImage(args[0], nil)
@@ -142,69 +149,163 @@ func (a *app) completePlace(_ *cobra.Command, args []string, typed string) ([]st
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (a *app) explain(opt *explainOptions, given, where string) error {
+// explain explains the places in the file that is given, or in those that they name.
+func (a *app) explain(opt *explainOptions, given string, places []string) error {
+	x := explainer{app: a, opt: opt, given: given, subjects: make(map[string]*subject), files: make(map[explainedFile]*analyzedFile)}
+	defer x.close()
+	w, flush := a.results()
+	var result error
+	written := false
+	for _, where := range places {
+		e, err := x.place(where)
+		if err == nil {
+			err = x.write(w, e, written)
+			written = true
+		}
+		switch {
+		case len(places) == 1:
+			result = err
+		case err == answerNo:
+			result = cmp.Or(result, err)
+		case err != nil:
+			a.report(err)
+			result = failed
+		}
+	}
+	return flush(result)
+}
+
+// explained is all that is told about one place.
+type explained interface {
+	writeText(w *bufio.Writer, p palette, context int)
+	writeJSON(w io.Writer, context int) error
+	status() error
+}
+
+// explainer explains places, and keeps open what they are in.
+type explainer struct {
+	*app
+	opt      *explainOptions
+	given    string // file
+	subjects map[string]*subject
+	files    map[explainedFile]*analyzedFile
+	process  *process // of --pid, when it is open
+}
+
+// explainedFile is a file by the rules of one profile.
+type explainedFile struct {
+	*subject
+	profile string
+}
+
+func (x *explainer) close() {
+	if x.process != nil {
+		x.process.close()
+	}
+	for _, s := range x.subjects {
+		s.close()
+	}
+}
+
+// place explains one place.
+func (x *explainer) place(where string) (explained, error) {
 	probe, err := notation.Parse(where)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s, err := a.openFor(opt, given, &probe)
+	s, err := x.openFor(&probe)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer s.close()
-	e, err := newExplanation(s, opt, &probe)
+	e, err := x.explain(s, &probe)
 	if err != nil {
-		return fileError(s.path, err)
+		return nil, fileError(s.path, err)
 	}
-	w, flush := a.results()
-	if opt.format.value == formatJSON {
-		err = e.writeJSON(w, opt.context)
-	} else {
-		e.writeText(w, a.palette(), opt.context)
+	return e, nil
+}
+
+// write writes an explanation, as text apart from the one before.
+func (x *explainer) write(w *bufio.Writer, e explained, apart bool) error {
+	if x.opt.format.value == formatJSON {
+		if err := e.writeJSON(w, x.opt.context); err != nil {
+			return err
+		}
+		return e.status()
 	}
-	if err == nil {
-		err = e.status()
+	if apart {
+		w.WriteByte('\n')
 	}
-	return flush(err)
+	e.writeText(w, x.palette(), x.opt.context)
+	return e.status()
 }
 
 // openFor opens what a probe is asked about: what runs, the file that is given, or the
 // one that the probe names.
-func (a *app) openFor(opt *explainOptions, given string, p *notation.Probe) (*subject, error) {
+func (x *explainer) openFor(p *notation.Probe) (*subject, error) {
 	switch {
-	case opt.system.live && p.File == "":
-		s, err := a.openKernel(&opt.system, opt.kconfig.facts)
+	case x.opt.system.live && p.File == "":
+		s, err := x.open("", func() (*subject, error) { return x.openKernel(&x.opt.system, x.opt.kconfig.facts) })
 		if err == nil {
 			*p = s.inImage(*p)
 		}
 		return s, err
-	case opt.system.pid != 0:
-		return a.openInProcess(opt, p)
+	case x.opt.system.pid != 0:
+		return x.openInProcess(p)
 	}
-	path, err := fileOf(given, p)
+	path, err := fileOf(x.given, p)
 	if err != nil {
 		return nil, err
 	}
-	symbols, err := a.readSymbols(opt.symbols)
-	if err != nil {
-		return nil, err
+	return x.open(path, func() (*subject, error) {
+		symbols, err := x.readSymbols(x.opt.symbols)
+		if err != nil {
+			return nil, err
+		}
+		return x.openFile(path, symbols, x.opt.kconfig.facts)
+	})
+}
+
+// open returns what is opened at a path, at most once.
+func (x *explainer) open(path string, open func() (*subject, error)) (*subject, error) {
+	if s := x.subjects[path]; s != nil {
+		return s, nil
 	}
-	return a.openFile(path, symbols, opt.kconfig.facts)
+	s, err := open()
+	if err == nil {
+		x.subjects[path] = s
+	}
+	return s, err
 }
 
 // openInProcess opens the file of a process that a probe is in.
-func (a *app) openInProcess(opt *explainOptions, p *notation.Probe) (*subject, error) {
-	of, err := a.openProcess(&opt.system, opt.kconfig.facts)
+func (x *explainer) openInProcess(p *notation.Probe) (s *subject, err error) {
+	if x.process == nil {
+		if x.process, err = x.openProcess(&x.opt.system, x.opt.kconfig.facts); err != nil {
+			return nil, err
+		}
+	}
+	s, found, err := x.process.find(*p)
+	if err == nil {
+		*p = found
+	}
+	return s, err
+}
+
+// analyzed returns what a profile has to say of a file.
+func (x *explainer) analyzed(s *subject, profile string) (*analyzedFile, error) {
+	key := explainedFile{s, profile}
+	if f := x.files[key]; f != nil {
+		return f, nil
+	}
+	armed, err := resolveAll(s.img, x.opt.armed)
 	if err != nil {
 		return nil, err
 	}
-	s, found, err := of.find(*p)
-	if err != nil {
-		of.close()
-		return nil, err
+	f, err := s.analyzed(analyze.Options{Profile: profile, Optimize: true, Armed: armed})
+	if err == nil {
+		x.files[key] = f
 	}
-	*p, s.close = found, of.close
-	return s, nil
+	return f, err
 }
 
 // status returns what the exit status tells of the first profile's answer.
@@ -255,47 +356,55 @@ type refusal struct {
 	rule *classify.Rule
 }
 
-func newExplanation(s *subject, opt *explainOptions, probe *notation.Probe) (*explanation, error) {
+// explain explains a probe on a file, or on what runs.
+func (x *explainer) explain(s *subject, probe *notation.Probe) (explained, error) {
 	meant, err := s.places(probe)
 	if err != nil {
-		return nil, err
+		return x.explainBare(s, probe, err)
 	}
-	e := &explanation{place: probe.Text, probe: probe, via: opt.via.of(probe), addr: meant[0].Addr, inlined: meant[0].Inlined}
+	e := &explanation{place: probe.Text, probe: probe, via: x.opt.via.of(probe), addr: meant[0].Addr, inlined: meant[0].Inlined}
 	e.request = request(probe, &meant[0])
 	for _, p := range meant[1:] {
 		e.also = append(e.also, p.Addr)
 	}
-	armed, err := resolveAll(s.img, opt.armed)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range explainedProfiles(s.img.Kind(), opt.profile.value, s.uprobes()) {
-		file, err := s.analyzed(analyze.Options{Profile: name, Optimize: true, Armed: armed})
+	for _, name := range explainedProfiles(s.img.Kind(), x.opt.profile.value, s.uprobes()) {
+		file, err := x.analyzed(s, name)
 		if err != nil {
 			return nil, err
 		}
-		f, ok := holder(file.Analysis, e.addr)
-		if !ok {
-			return nil, fmt.Errorf("%#x is in text, but belongs to no function", e.addr)
+		if err := e.answer(file, meant[0].Named); err != nil {
+			return nil, err
 		}
-		if file.freedText(&f) && mechanismOf(file.Profile.Name()) != classify.Kprobes {
-			if len(e.answers) == 0 {
-				return nil, fmt.Errorf("%s: the kernel has freed this text after booting", f.Name)
-			}
-			continue // there is no instruction to be judged
-		}
-		res := file.Judge(f)
-		if res.Err != nil {
-			return nil, res.Err
-		}
-		a := answer{file: file, result: res, forms: file.Forms(res)}
-		a.ask(e, meant[0].Named)
-		e.answers = append(e.answers, a)
 	}
-	if opt.region {
-		e.region, err = e.findRegion()
+	if x.opt.region {
+		if e.region, err = e.findRegion(); err != nil {
+			return nil, err
+		}
 	}
-	return e, err
+	return e, nil
+}
+
+// answer adds the answer of a profile; named says that the place was asked for by the
+// function's name.
+func (e *explanation) answer(file *analyzedFile, named bool) error {
+	f, ok := holder(file.Analysis, e.addr)
+	if !ok {
+		return fmt.Errorf("%#x is in text, but belongs to no function", e.addr)
+	}
+	if file.freedText(&f) && mechanismOf(file.Profile.Name()) != classify.Kprobes {
+		if len(e.answers) == 0 {
+			return fmt.Errorf("%s: the kernel has freed this text after booting", f.Name)
+		}
+		return nil // there is no instruction to be judged
+	}
+	res := file.Judge(f)
+	if res.Err != nil {
+		return res.Err
+	}
+	a := answer{file: file, result: res, forms: file.Forms(res)}
+	a.ask(e, named)
+	e.answers = append(e.answers, a)
+	return nil
 }
 
 // ask takes all that the profile says of the probe: of the instruction, of a jump in
@@ -337,6 +446,9 @@ func (a *answer) register(e *explanation) {
 	returning.Return = true
 	a.returns = a.file.Registration(a.result, e.via, &returning)
 	rule := a.file.Registration(a.result, e.via, &e.request)
+	if rule == nil {
+		rule = a.arguments(e)
+	}
 	switch {
 	case rule != nil:
 		a.verdict, a.jump = classify.Refuse(rule), optcheck.Verdict{}
@@ -345,6 +457,24 @@ func (a *answer) register(e *explanation) {
 	case e.via == registration.Register && a.verdict.OK():
 		a.elsewhere = a.refusedElsewhere(&e.request)
 	}
+}
+
+// arguments returns the rule by which tracing refuses what the line of an event records
+// there: the arguments of a function are known at its entry only. It is nil where there
+// is nothing against it.
+func (a *answer) arguments(e *explanation) *classify.Rule {
+	if e.probe.Tool != notation.Tracefs || len(e.probe.Args) == 0 {
+		return nil
+	}
+	known := &placeSymbols{entry: a.file.OnEntry(a.result, e.addr)}
+	_, err := events.Parse(e.probe.Text, events.Options{Kind: events.Kprobe, Symbols: known})
+	mistake, ok := notation.SyntaxError(err)
+	if !ok {
+		return nil
+	}
+	rule := tracingSyntax
+	rule.Reason = mistake.Error()
+	return &rule
 }
 
 // refusedElsewhere returns what tracing refuses of what register_kprobe takes.

@@ -37,6 +37,16 @@ type (
 		Region   *regionJSON  `json:"region,omitempty"`
 		Live     *liveJSON    `json:"live,omitempty"` // what runs, where that is asked
 	}
+	// bareJSON is about a probe that has no place in the text.
+	bareJSON struct {
+		File     string       `json:"file"`
+		Arch     string       `json:"arch"`
+		Kind     string       `json:"kind"`
+		Place    string       `json:"place"`
+		Addr     *address     `json:"addr,omitempty"`   // of what is not text
+		Awaits   string       `json:"awaits,omitempty"` // the module that the probe waits for
+		Profiles []answerJSON `json:"profiles"`
+	}
 	liveJSON struct {
 		Addr   *address   `json:"addr,omitempty"`   // where the place is in memory
 		Text   string     `json:"text"`             // where the text is from: "memory" or "file"
@@ -199,10 +209,15 @@ func (e *explanation) writeJSON(w io.Writer, context int) error {
 		out.Region = e.region.json()
 	}
 	out.Live = e.live()
+	return encodeJSON(w, &out)
+}
+
+// encodeJSON writes one object for people to read as well.
+func encodeJSON(w io.Writer, object any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(&out)
+	return enc.Encode(object)
 }
 
 // live returns what is told of what runs; nil for a file.

@@ -130,7 +130,7 @@ func TestUsageErrors(t *testing.T) {
 		{"analyze --symbols testdata/absent testdata/amd64.elf", "testdata/absent: no such file"},
 		{"analyze --func man testdata/amd64.elf", `no symbol "man" (similar: main)`},
 		{"explain testdata/amd64.elf", `"testdata/amd64.elf" names no file: give the file before it`},
-		{"explain testdata/amd64.elf main more", `explain: it takes [FILE] PLACE, and "more" is too much`},
+		{"explain testdata/amd64.elf nowhere", `no symbol "nowhere"`},
 		{"--frob", "there is no flag --frob (xol --help lists them)"},
 		{"analyze -zi x", "there is no flag -z (xol analyze --help lists them)"},
 		{"analyze --cpus", "analyze: --cpus is without its value (N)"},

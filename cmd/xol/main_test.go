@@ -39,7 +39,7 @@ func TestCompletionOfValues(t *testing.T) {
 		{"explain testdata/kernel.elf vfs_", "vfs_read vfs_write"},
 		{"explain testdata/amd64.elf nosuch", ""},
 		{"explain testdata/absent ''", ""},
-		{"explain testdata/amd64.elf main ''", ""},
+		{"explain testdata/amd64.elf main vec", "vectors"},
 		{"decode --arch ''", "amd64 arm64 ppc64 ppc64le"},
 		{"analyze --profile ''", "isa linux-5.10 linux-6.1 linux-6.12 linux-7.3 uprobe-linux-5.10 uprobe-linux-5.10.262 uprobe-linux-6.1 uprobe-linux-6.12 uprobe-linux-6.16 uprobe-linux-6.17 uprobe-linux-6.18 uprobe-linux-6.19 uprobe-linux-7.0 uprobe-linux-7.1 uprobe-linux-7.2 uprobe-linux-7.3"},
 		{"analyze --output ''", "table json jsonl csv"},

@@ -43,7 +43,7 @@ const jumpCases = "../../../analyze/testdata/optimize/"
 // fewer of these, not more.
 const (
 	noExample     = "-"
-	mostNoExample = 14
+	mostNoExample = 13
 )
 
 // ruleEntry is a rule, a hazard or a note as the code has it.

@@ -25,7 +25,7 @@ var recordsOf = []struct{ schema, command, what string }{
 	{"analyze-marker", "xol analyze --markers -o jsonl", "A line for each static marker."},
 	{"summary-file", "xol analyze --summary -o jsonl", "A line for each file."},
 	{"summary-totals", "xol analyze --summary -o jsonl", "The last line."},
-	{"explain", "xol explain -o json", "One object."},
+	{"explain", "xol explain -o json", "An object for each place. Where there is no text that could be judged, it has only the answer."},
 	{"check", "xol check -o jsonl", "A line for each place."},
 	{"relocate", "xol relocate -o json", "An object for each line of the input."},
 	{"verify", "xol verify -o json", "One object."},

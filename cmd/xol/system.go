@@ -125,10 +125,10 @@ func takesUnlessLive(f *systemFlags, what string, least, most, files int) cobra.
 			return own(cmd, args)
 		}
 		rest := strings.TrimSpace(strings.NewReplacer("[FILE]", "", "FILE…", "").Replace(what))
-		if most := least - files; len(args) > most {
+		if rest == "" && len(args) > 0 {
 			return fmt.Errorf("%s takes no file, and %q is given", f.name(), args[0])
 		}
-		return takes(rest, least-files, least-files)(cmd, args)
+		return takes(rest, least-files, most)(cmd, args)
 	}
 }
 

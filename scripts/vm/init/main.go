@@ -357,42 +357,43 @@ func arm(lines []string, said []int) error {
 	return err
 }
 
-// explained asks xol explain about some of the places, one by one.
+// explained asks xol explain about some of the places: each line is a place of its own.
 func explained(lines []string, said []int) (differ int, err error) {
 	every := max(1, len(lines)/max(1, int(option("explain"))))
-	n, took := 0, time.Duration(0)
+	args := []string{"explain", "--live", "--via", "kprobe_events", "-o", "json"}
+	asked := make(map[string]int) // what the kernel said
 	for i := 0; i < len(lines); i += every {
-		_, place, _ := strings.Cut(lines[i], " ")
-		if lines[i][0] == 'r' && strings.Contains(place, "+") {
-			continue // no tool writes it so
-		}
-		args := []string{"explain", "--live", "--via", "kprobe_events", "-o", "json", place}
-		if lines[i][0] == 'r' {
-			args[len(args)-1] += "%return"
-		}
-		start := time.Now()
-		out, stderr, err := xol("", args...)
-		if err != nil {
-			return 0, err
-		}
-		took += time.Since(start)
-		n++
+		args = append(args, lines[i])
+		asked[lines[i]] = said[i]
+	}
+	n, start := len(asked), time.Now()
+	out, stderr, err := xol("", args...)
+	if err != nil {
+		return 0, err
+	}
+	took := time.Since(start)
+	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
 		var says struct {
+			Place    string
 			Profiles []struct{ Errno int }
 		}
-		if json.Unmarshal(out, &says) != nil || len(says.Profiles) == 0 {
-			if said[i] == 0 || !strings.Contains(stderr, "no symbol") && !strings.Contains(stderr, "is not in text") {
-				differ++
-				fmt.Printf("vm: differs: explain %s: %s\n", place, stderr)
-			}
-			continue
+		if err := d.Decode(&says); err != nil {
+			return 0, err
 		}
-		if says.Profiles[0].Errno != said[i] {
+		want, ok := asked[says.Place]
+		if delete(asked, says.Place); !ok || want != says.Profiles[0].Errno {
 			differ++
-			fmt.Printf("vm: differs: explain %s: the kernel says %d, xol %d\n", place, said[i], says.Profiles[0].Errno)
+			fmt.Printf("vm: differs: explain %s: the kernel says %d, xol %d\n", says.Place, want, says.Profiles[0].Errno)
 		}
 	}
-	fmt.Printf("vm: what runs, explained: %d places, %v each\n", n, (took / time.Duration(n)).Round(time.Millisecond))
+	for place := range asked {
+		differ++
+		fmt.Printf("vm: differs: explain %s: no answer\n", place)
+	}
+	if len(asked) > 0 {
+		fmt.Printf("vm: it says: %q\n", stderr)
+	}
+	fmt.Printf("vm: what runs, explained: %d places in %v: %d differ\n", n, took.Round(time.Millisecond), differ)
 	return differ, nil
 }
 
