@@ -133,6 +133,11 @@ type Prober interface {
 	// AfterSyscall sets registers to what they are after a system call whose instruction
 	// is before next.
 	AfterSyscall(r machine.Registers, next uint64)
+	// Rebase has the moved form of a call or system call hold the address to where it
+	// holds from: that of the instruction after the original, which has moved with all
+	// else. It returns false where it does not find that address in one piece, or the
+	// other has no room there.
+	Rebase(code []byte, from, to uint64) bool
 	// FixStep repairs what inst, executed under the single-step exception, did
 	// otherwise than without.
 	FixStep(inst *decode.Inst, r machine.Registers, m machine.Memory) error

@@ -41,6 +41,8 @@ type Point struct {
 	// that it has only a jump left to do. Inside of others nothing has been done that
 	// the program can see.
 	After, Forward bool
+	// Returns says that the moved form holds the original address after the instruction.
+	Returns bool
 }
 
 // Inserted is an Item in a copy.
@@ -88,6 +90,7 @@ func (p *Plan) Encode(dst []byte, at uint64, env *Env) (int, *Copy, error) {
 		c.Points[i] = Point{
 			Orig: uint32(s.Inst.Addr - c.Orig), Offset: s.Offset, Body: s.Body, Len: s.Inst.Len, Left: s.Left,
 			After: s.Inst.Flow == decode.FlowSyscall, Forward: s.Inst.Flow == decode.FlowJumpIf,
+			Returns: !s.Left && (s.Inst.IsCall() || s.Inst.Flow == decode.FlowSyscall),
 		}
 	}
 	c.Items = make([]Inserted, len(p.Items))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"xol/arch"
 	"xol/detour"
 	"xol/machine"
 	"xol/relocate"
@@ -24,6 +25,44 @@ type Layout struct {
 	Parts      []machine.Part // what is in Code
 	Patches    []Patch        // of the program's text
 	Copies     []*Copy
+	// Fixed says that the code is for these addresses only: Rebase does not work.
+	Fixed bool
+}
+
+// ErrFixed: a layout cannot be rebased.
+var ErrFixed = errors.New("instrument: the code is for these addresses only")
+
+// Rebase changes the code of a part to what it is where all addresses are higher by delta.
+func (l *Layout) Rebase(isa arch.Prober, part *machine.Part, code []byte, delta uint64) error {
+	first, _ := slices.BinarySearchFunc(l.Copies, part.Addr, func(c *Copy, addr uint64) int { return cmp.Compare(c.Addr, addr) })
+	for _, c := range l.Copies[first:] {
+		if c.Addr >= part.Addr+uint64(len(code)) {
+			break
+		}
+		if !c.rebase(isa, code[c.Addr-part.Addr:][:c.Size], delta) {
+			return ErrFixed
+		}
+	}
+	return nil
+}
+
+// rebase changes the addresses that moved calls and system calls hold.
+func (c *Copy) rebase(isa arch.Prober, code []byte, delta uint64) bool {
+	for i := range c.Points {
+		p := &c.Points[i]
+		if !p.Returns {
+			continue
+		}
+		end := c.Back
+		if i+1 < len(c.Points) {
+			end = c.Points[i+1].Offset
+		}
+		next := c.Orig + uint64(p.Orig) + uint64(p.Len)
+		if !isa.Rebase(code[p.Body:end], next, next+delta) {
+			return false
+		}
+	}
+	return true
 }
 
 // Patch is a change of text: a jump or a breakpoint.
@@ -300,7 +339,30 @@ func (l *layer) finish() {
 	slices.SortFunc(l.out.Code, func(a, b machine.Range) int { return cmp.Compare(a.Lo, b.Lo) })
 	slices.SortFunc(l.out.Parts, func(a, b machine.Part) int { return cmp.Compare(a.Addr, b.Addr) })
 	slices.SortFunc(l.out.Patches, func(a, b Patch) int { return cmp.Compare(a.Addr, b.Addr) })
+	l.out.Parts = joined(l.out.Parts)
+	for i := range l.out.Parts {
+		part := &l.out.Parts[i]
+		l.out.Fixed = l.out.Fixed || l.out.Rebase(l.isa, part, part.Code, 0) != nil
+	}
 }
+
+// joined joins parts that all but touch.
+func joined(parts []machine.Part) (list []machine.Part) {
+	for _, p := range parts {
+		if n := len(list); n > 0 {
+			last := &list[n-1]
+			if gap := p.Addr - last.Addr - uint64(len(last.Code)); gap < mostGap {
+				last.Code = append(append(last.Code, make([]byte, gap)...), p.Code...)
+				continue
+			}
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// mostGap is how many bytes between two parts are written as well.
+const mostGap = 64
 
 // chunk is memory for stubs, jumps that stand where the jump to them traps.
 type chunk struct {

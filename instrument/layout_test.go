@@ -26,6 +26,12 @@ const testBias = 0x7f00_0000_0000
 // layOut plans wants in all functions of a file.
 func layOut(t *testing.T, path string, wants func(r *analyze.Result) []Want) *laid {
 	t.Helper()
+	return layOutAt(t, path, testBias, wants)
+}
+
+// layOutAt does so for a process that has the file elsewhere.
+func layOutAt(t *testing.T, path string, bias uint64, wants func(r *analyze.Result) []Want) *laid {
+	t.Helper()
 	img, err := image.OpenFile(path, image.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +41,7 @@ func layOut(t *testing.T, path string, wants func(r *analyze.Result) []Want) *la
 		t.Fatal(err)
 	}
 	l := &laid{memory: map[uint64]byte{}}
-	if l.p, err = NewPlanner(a, testBias); err != nil {
+	if l.p, err = NewPlanner(a, bias); err != nil {
 		t.Fatal(err)
 	}
 	err = analyze.Each(context.Background(), a, a.Functions(), func(r *analyze.Result) []*Plan {
@@ -52,8 +58,8 @@ func layOut(t *testing.T, path string, wants func(r *analyze.Result) []Want) *la
 	if err != nil {
 		t.Fatal(err)
 	}
-	needed := machine.Range{Lo: testBias, Hi: testBias + 1<<26}
-	free := []machine.Range{{Lo: testBias - 1<<31, Hi: testBias}, {Lo: needed.Hi, Hi: testBias + 1<<31}}
+	needed := machine.Range{Lo: bias, Hi: bias + 1<<26}
+	free := []machine.Range{{Lo: bias - 1<<31, Hi: bias}, {Lo: needed.Hi, Hi: bias + 1<<31}}
 	if l.layout, err = l.p.Lay(l.plans, &Memory{Free: free, Needed: needed}); err != nil {
 		t.Fatal(err)
 	}

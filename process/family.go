@@ -49,7 +49,7 @@ func (t *Tracer) meet(tid int) {
 // newChild notes a child of p. It is held until the handler has been told.
 func (t *Tracer) newChild(p *Process, pid int, vfork bool) *Process {
 	c := t.newProcess(pid)
-	c.held, c.passing = true, !t.options.Follow
+	c.held, c.passing, c.maker = true, !t.options.Follow, p
 	c.dynamic, c.starting, c.trap = p.dynamic, p.starting, p.trap
 	t.newThread(c, pid)
 	if shareMemory(p.pid, pid, vfork) {

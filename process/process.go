@@ -28,6 +28,7 @@ type Process struct {
 
 	passing   bool     // a child that is not wanted for itself
 	held      bool     // until Handler.Forked has returned
+	maker     *Process // the one that has made it, where that is traced
 	parent    *Process // the one whose memory it shares
 	awaitedBy *Thread  // the thread of the parent that waits in vfork
 	ended     bool
@@ -81,6 +82,9 @@ func (p *Process) Threads() []*Thread { return slices.Clone(p.threads) }
 
 // Tasks returns its threads and those of processes that share its memory.
 func (p *Process) Tasks() []*Thread { return slices.Clone(p.space.tasks()) }
+
+// Maker returns the process that has made it; nil where that was not traced then.
+func (p *Process) Maker() *Process { return p.maker }
 
 // Shares returns the process whose memory it shares; nil for a process of its own memory.
 func (p *Process) Shares() *Process { return p.parent }

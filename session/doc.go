@@ -9,6 +9,7 @@ package session
 
 import (
 	"os"
+	"sync/atomic"
 	"time"
 
 	"xol/analyze"
@@ -53,8 +54,9 @@ type Module struct {
 // Options choose what a session does.
 type Options struct {
 	// Select returns the probes that are wanted in a module. It is asked once for each
-	// file of a program: when that is started or attached to, executes another program,
-	// or loads a library.
+	// file of each program: when that is started or attached to, executes another program,
+	// or loads a library. Where two programs want the same in a library, but for Data, they
+	// share its Placed.
 	Select func(m *Module) ([]Probe, error)
 	// Hit is told of the hits of Trace probes.
 	Hit func(h *Hit)
@@ -118,7 +120,11 @@ type Placed struct {
 
 	index int
 	timer int // of those in its file
-	place placement
+
+	// Where it is counted, in all processes.
+	counts []countRef
+	timers []countRef    // of histograms
+	told   atomic.Uint64 // hits that Options.Hit was told of
 }
 
 // Summary adds a session up.

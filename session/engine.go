@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -26,12 +27,13 @@ type engine struct {
 	tracer   *process.Tracer
 	isa      arch.Prober
 	spaces   map[*process.Process]*space
+	layouts  map[int]*layout
 	switches switches
 	lost     error // of the front, where nothing can return it
 }
 
 func newEngine(f front, follow, dry bool) *engine {
-	e := &engine{front: f, children: follow, dry: dry, spaces: map[*process.Process]*space{}}
+	e := &engine{front: f, children: follow, dry: dry, spaces: map[*process.Process]*space{}, layouts: map[int]*layout{}}
 	e.tracer = process.New(e, process.Options{Follow: follow, EachMapping: true})
 	return e
 }
@@ -102,6 +104,7 @@ func (e *engine) Started(p *process.Process) (err error) {
 			return err
 		}
 	}
+	e.drop(p)
 	e.spaces[p] = newSpace()
 	return cmp.Or(e.update(p), e.enough(p))
 }
@@ -111,6 +114,17 @@ func (e *engine) Mapped(p *process.Process, _ *process.Thread) error {
 	return cmp.Or(e.update(p), e.enough(p))
 }
 
+// adopt gives children that a process has made, and that are not handled yet, what it has
+// now: what is put into it from now on, they do not get.
+func (e *engine) adopt(p *process.Process, s *space) {
+	for _, c := range e.tracer.Processes() {
+		if c.Maker() == p && e.spaces[c] == nil && c.Shares() == nil {
+			e.spaces[c] = s.clone()
+			e.spaces[c].uneven = true
+		}
+	}
+}
+
 // Forked gives the child what its parent has, or takes it back in the child.
 func (e *engine) Forked(parent, child *process.Process, _ *process.Thread) error {
 	s := e.spaces[parent]
@@ -118,20 +132,60 @@ func (e *engine) Forked(parent, child *process.Process, _ *process.Thread) error
 		return nil
 	}
 	if child.Shares() != nil {
+		s.users++
 		e.spaces[child] = s
 		return nil
 	}
-	e.spaces[child] = s.clone()
-	if e.children {
+	if e.spaces[child] == nil {
+		e.spaces[child] = s.clone()
+	}
+	if !e.children {
+		return e.clean(child)
+	}
+	return e.even(child, e.spaces[child])
+}
+
+// even completes what a child has that was made while text was being changed.
+func (e *engine) even(p *process.Process, s *space) error {
+	if !s.uneven {
 		return nil
 	}
-	return e.clean(child)
+	s.uneven = false
+	for _, q := range s.placed {
+		if err := e.inStops(p, s, func() (bool, error) { return q.advance(p, e.switches, e.isa.Breakpoint(false)) }); err != nil {
+			return err
+		}
+	}
+	return cmp.Or(e.setIn(p, e.switches), e.update(p))
 }
 
 // Exited forgets a process.
 func (e *engine) Exited(p *process.Process, status syscall.WaitStatus) {
-	delete(e.spaces, p)
+	e.drop(p)
 	e.lost = errors.Join(e.lost, e.front.exited(p.PID(), status))
+}
+
+// drop forgets what a process has.
+func (e *engine) drop(p *process.Process) {
+	s := e.spaces[p]
+	if s == nil {
+		return
+	}
+	delete(e.spaces, p)
+	if s.users--; s.users > 0 {
+		return
+	}
+	for _, q := range s.placed {
+		e.release(q)
+	}
+	s.placed = nil
+}
+
+// release tells the front of a placement that no process has any more.
+func (e *engine) release(q *placed) {
+	if *q.spaces--; *q.spaces == 0 {
+		e.lost = errors.Join(e.lost, e.front.gone(q.number))
+	}
 }
 
 // update puts probes into files that a process has mapped newly, and forgets those that
@@ -145,39 +199,127 @@ func (e *engine) update(p *process.Process) error {
 	if err != nil {
 		return err
 	}
-	s.forget(maps)
+	if gone := s.forget(maps); len(gone) > 0 {
+		if err := e.unload(p, gone); err != nil {
+			return err
+		}
+		if maps, err = p.Maps(); err != nil {
+			return err
+		}
+	}
 	m := mapped{PID: p.PID(), First: len(s.loaded) == 0, All: maps}
 	for i := range maps {
 		if l := &maps[i]; l.Perm&machine.PermExec != 0 && l.Inode != 0 && !s.knows(l) {
 			m.New = append(m.New, *l)
-			s.loaded = append(s.loaded, *l)
 		}
 	}
 	if len(m.New) == 0 {
 		return nil
 	}
-	layouts, err := e.front.plan(&m)
+	list, err := e.front.plan(&m)
 	if err != nil {
 		return err
 	}
-	for i, l := range layouts {
-		c, err := s.install(p, l)
-		if err == nil && e.switches != (switches{}) {
-			err = e.setIn(p, e.switches)
+	for i := range list {
+		w := &list[i]
+		if w.New != nil {
+			e.layouts[w.Layout] = newLayout(w.Layout, w.New)
 		}
-		done := installed{Index: i, Err: sent(err), Counters: -1}
-		if c != nil {
-			done.Counters = int(c.Fd())
-		}
-		err = e.front.installed(&done)
-		if c != nil {
-			c.Close()
-		}
-		if err != nil {
+		spaces := 1
+		q := &placed{layout: e.layouts[w.Layout], delta: w.Delta, number: w.Number, spaces: &spaces}
+		if err := e.put(p, s, q, &m.New[w.File]); err != nil {
 			return err
 		}
 	}
+	for i := range m.New {
+		if !s.knows(&m.New[i]) {
+			s.loaded = append(s.loaded, m.New[i])
+		}
+	}
 	return nil
+}
+
+// unload removes what has been put into a process for text that is not mapped any more,
+// unless a thread is there.
+func (e *engine) unload(p *process.Process, gone []*placed) (err error) {
+	if err := p.Stop(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Resume()) }()
+	for _, q := range gone {
+		e.release(q)
+		if !slices.ContainsFunc(p.Tasks(), func(th *process.Thread) bool { return !th.Stopped() || q.owns(th.PC()) }) {
+			err = errors.Join(err, q.remove(p))
+		}
+	}
+	return err
+}
+
+// put puts a placement into a process, for a file that it has mapped, and tells the front.
+func (e *engine) put(p *process.Process, s *space, q *placed, of *process.Mapping) error {
+	c, err := e.install(p, s, q, of)
+	done := installed{Number: q.number, Err: sent(err), Counters: -1}
+	if c != nil {
+		done.Counters = int(c.Fd())
+		defer c.Close()
+	}
+	return e.front.installed(&done)
+}
+
+func (e *engine) install(p *process.Process, s *space, q *placed, of *process.Mapping) (c *os.File, err error) {
+	if err := q.rebase(e.isa); err != nil {
+		return nil, err
+	}
+	err = e.inStops(p, s, func() (more bool, err error) {
+		if q.mapped {
+			return q.advance(p, e.switches, e.isa.Breakpoint(false))
+		}
+		if c, err = q.mapMemory(p); err != nil {
+			return false, err
+		}
+		s.placed, s.loaded = append(s.placed, q), append(s.loaded, *of)
+		return true, nil
+	})
+	if err == nil {
+		return c, nil
+	}
+	if q.mapped { // what has been written of it may have been executed
+		back := set(p, []*placed{q}, switches{Disarmed: true}, nil)
+		err = errors.Join(err, e.inStops(p, s, back))
+		q.done = 0
+	}
+	return c, err
+}
+
+// Text is changed a part at a time, each with all threads stopped for no longer than
+// this, and then running for a while.
+const (
+	stopTime = 10 * time.Millisecond
+	runTime  = 2 * time.Millisecond
+)
+
+// inStops calls step with the process stopped, again and again until there is no more.
+func (e *engine) inStops(p *process.Process, s *space, step func() (more bool, err error)) error {
+	for {
+		more, err := e.inStop(p, s, step)
+		if !more {
+			return err
+		}
+		time.Sleep(runTime)
+	}
+}
+
+func (e *engine) inStop(p *process.Process, s *space, step func() (bool, error)) (more bool, err error) {
+	if err := p.Stop(); err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, p.Resume()) }()
+	e.adopt(p, s)
+	for begun := time.Now(); ; {
+		if more, err = step(); !more || time.Since(begun) > stopTime {
+			return more, err
+		}
+	}
 }
 
 // Trap handles a breakpoint: that of a gate, or of text that has moved.
@@ -204,7 +346,7 @@ func (e *engine) removed(th *process.Thread, pc uint64) bool {
 }
 
 // gate tells of a hit.
-func (e *engine) gate(s *space, th *process.Thread, c *instrument.Copy, pc uint64) (handled bool, err error) {
+func (e *engine) gate(s *space, th *process.Thread, c *copied, pc uint64) (handled bool, err error) {
 	w, ok := c.Locate(pc)
 	if !ok || w.Item < 0 || c.Items[w.Item].Kind != instrument.Gate || w.Start != uint32(pc-c.Addr) {
 		return false, nil
@@ -281,21 +423,21 @@ func (e *engine) set(to switches) error {
 	return errors.Join(err, doErr)
 }
 
-func (e *engine) setIn(p *process.Process, to switches) (err error) {
-	if err := p.Stop(); err != nil {
-		if errors.Is(err, process.ErrGone) {
-			return nil
-		}
-		return err
-	}
-	defer func() { err = errors.Join(err, p.Resume()) }()
+// setIn has the text of a process be as switches say.
+func (e *engine) setIn(p *process.Process, to switches) error {
 	s := e.spaces[p]
-	if to.Disarmed {
-		if _, err := e.leaveAll(p, s); err != nil {
-			return err
+	next := set(p, s.placed, to, e.isa.Breakpoint(false))
+	err := e.inStops(p, s, func() (more bool, err error) {
+		if more, err = next(); more || !to.Disarmed {
+			return more, err
 		}
+		_, left := e.leaveAll(p, s)
+		return false, errors.Join(err, left)
+	})
+	if errors.Is(err, process.ErrGone) {
+		return nil
 	}
-	return s.set(p, to, e.isa.Breakpoint(false))
+	return err
 }
 
 // leaveAll has all threads of a stopped process be at original addresses. It reports
@@ -316,40 +458,43 @@ func (e *engine) leaveAll(p *process.Process, s *space) (stuck bool, err error) 
 	return stuck, err
 }
 
-// clean takes everything back in a process, whose threads are stopped.
+// clean takes everything back in a process.
 func (e *engine) clean(p *process.Process) error {
 	s := e.spaces[p]
 	if s == nil {
 		return nil
 	}
-	delete(e.spaces, p)
-	stuck, err := e.leaveAll(p, s)
-	errs := []error{err, s.restore(p)}
-	if !stuck && err == nil { // else a thread may still be there
-		for _, r := range s.mapped {
-			errs = append(errs, p.Unmap(r.Lo, r.Hi-r.Lo))
+	if len(s.placed) == 0 {
+		e.drop(p)
+		return nil
+	}
+	restored := e.setIn(p, switches{Disarmed: true})
+	if err := p.Stop(); err != nil {
+		if errors.Is(err, process.ErrGone) {
+			err = nil
 		}
-		for _, c := range s.data {
-			errs = append(errs, p.Unmap(c.Lo, c.Hi-c.Lo))
+		return errors.Join(restored, err)
+	}
+	stuck, err := e.leaveAll(p, s)
+	errs := []error{restored, err}
+	if !stuck && err == nil { // else a thread may still be there
+		for _, q := range s.placed {
+			errs = append(errs, q.remove(p))
 		}
 	}
-	return errors.Join(errs...)
+	for _, q := range s.placed {
+		e.release(q)
+	}
+	s.placed = nil
+	e.drop(p)
+	return errors.Join(append(errs, p.Resume())...)
 }
 
 // withdraw takes everything back in all processes.
 func (e *engine) withdraw() error {
 	var errs []error
 	for _, p := range e.tracer.Processes() {
-		if e.spaces[p] == nil {
-			continue
-		}
-		if err := p.Stop(); err != nil {
-			if !errors.Is(err, process.ErrGone) {
-				errs = append(errs, err)
-			}
-			continue
-		}
-		errs = append(errs, e.clean(p), p.Resume())
+		errs = append(errs, e.clean(p))
 	}
 	return errors.Join(errs...)
 }

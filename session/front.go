@@ -19,14 +19,16 @@ import (
 type front interface {
 	// plan returns what is to be put into a process that has mapped files. The process
 	// waits for it.
-	plan(m *mapped) ([]*instrument.Layout, error)
-	// installed tells what has become of a layout, the last one that plan returned first.
+	plan(m *mapped) ([]placement, error)
+	// installed tells what has become of a placement.
 	installed(i *installed) error
+	// gone tells that no process has a placement any more.
+	gone(number int) error
 	// hit tells of a thread at a gate, which waits for the return. mem is the memory as the
 	// program has it.
 	hit(h *gateHit, mem machine.Memory) error
 	// corrected tells by what counts are wrong.
-	corrected(c instrument.Correction) error
+	corrected(c *corrected) error
 	// exited tells of the end of a process.
 	exited(pid int, status syscall.WaitStatus) error
 }
@@ -39,10 +41,25 @@ type mapped struct {
 	All   []process.Mapping
 }
 
-// installed is a layout that has been put into a process, or could not be.
+// placement is a layout that is wanted in a process.
+type placement struct {
+	Number int                // of the placement
+	File   int                // that it is for: the index in mapped.New
+	Layout int                // the number of the layout
+	New    *instrument.Layout // the layout, where it is told for the first time
+	Delta  uint64             // what addresses in the process are above those of the layout
+}
+
+// corrected is by what counts of a layout are wrong.
+type corrected struct {
+	Layout int
+	instrument.Correction
+}
+
+// installed is a placement that has been put into a process, or could not be.
 type installed struct {
-	Index int // among those that plan returned
-	Err   *sentError
+	Number int
+	Err    *sentError
 	// Counters is the file of the counters' memory, as the tracer's side has it open; -1
 	// where nothing is counted.
 	Counters int

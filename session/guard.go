@@ -37,9 +37,40 @@ type toGuard struct {
 	Set    *switches
 
 	// Answers.
-	Layouts []*instrument.Layout
-	Err     *sentError
-	Read    *memoryRead
+	Placements []sentPlacement
+	Err        *sentError
+	Read       *memoryRead
+}
+
+// sentPlacement is a placement with the layout as it is sent.
+type sentPlacement struct {
+	Number, File, Layout int
+	Delta                uint64
+	New                  *packed
+}
+
+func sentPlacements(list []placement) (sent []sentPlacement) {
+	for i := range list {
+		p := &list[i]
+		s := sentPlacement{Number: p.Number, File: p.File, Layout: p.Layout, Delta: p.Delta}
+		if p.New != nil {
+			s.New = pack(p.New)
+		}
+		sent = append(sent, s)
+	}
+	return sent
+}
+
+func receivedPlacements(sent []sentPlacement) (list []placement) {
+	for i := range sent {
+		s := &sent[i]
+		p := placement{Number: s.Number, File: s.File, Layout: s.Layout, Delta: s.Delta}
+		if s.New != nil {
+			p.New = s.New.unpack()
+		}
+		list = append(list, p)
+	}
+	return list
 }
 
 // wireCommand is a Command whose files are those of the guard.
@@ -49,15 +80,16 @@ type wireCommand struct {
 	Dir       string
 }
 
-// toFront is what a guard says to its session: one of the fields. All but Done, Exited
-// and Corrected are to be answered.
+// toFront is what a guard says to its session: one of the fields. All but Done, Exited,
+// Gone and Corrected are to be answered.
 type toFront struct {
 	Begun     bool // with PID or Err
 	PID       int
 	Mapped    *mapped
 	Installed *installed
 	Hit       *gateHit
-	Corrected *instrument.Correction
+	Corrected *corrected
+	Gone      *int // the number of a placement
 	Exited    *exit
 	Memory    []byte // answers Read
 	Set       bool   // with Err: answers Set
@@ -112,7 +144,7 @@ func Guard() error {
 	if err := g.dec.Decode(&first); err != nil {
 		return fmt.Errorf("session: a guard is started by a session only: %w", err)
 	}
-	g.gone = ctx
+	g.over = ctx
 	e := newEngine(g, first.Follow, first.Dry)
 	go g.listen(e, cancel)
 	var pid int
@@ -181,7 +213,7 @@ func (s *sentError) Is(target error) bool {
 type guard struct {
 	*wire
 	answers chan toGuard
-	gone    context.Context // ended when the session is gone, or wants the end
+	over    context.Context // ended when the session is gone, or wants the end
 }
 
 var errSessionGone = errors.New("session: it has ended")
@@ -203,7 +235,7 @@ func (g *guard) listen(e *engine, cancel context.CancelFunc) {
 		}
 		select {
 		case g.answers <- m:
-		case <-g.gone.Done():
+		case <-g.over.Done():
 			return
 		}
 	}
@@ -216,16 +248,18 @@ func (g *guard) ask(m *toFront) (answer toGuard, err error) {
 	}
 	select {
 	case answer = <-g.answers:
-	case <-g.gone.Done():
+	case <-g.over.Done():
 		return answer, errSessionGone
 	}
 	return answer, answer.Err.received()
 }
 
-func (g *guard) plan(m *mapped) ([]*instrument.Layout, error) {
+func (g *guard) plan(m *mapped) ([]placement, error) {
 	answer, err := g.ask(&toFront{Mapped: m})
-	return answer.Layouts, err
+	return receivedPlacements(answer.Placements), err
 }
+
+func (g *guard) gone(number int) error { return g.write(&toFront{Gone: &number}) }
 
 func (g *guard) installed(i *installed) error {
 	_, err := g.ask(&toFront{Installed: i})
@@ -247,7 +281,7 @@ func (g *guard) hit(h *gateHit, mem machine.Memory) error {
 	}
 }
 
-func (g *guard) corrected(c instrument.Correction) error { return g.write(&toFront{Corrected: &c}) }
+func (g *guard) corrected(c *corrected) error { return g.write(&toFront{Corrected: c}) }
 
 func (g *guard) exited(pid int, status syscall.WaitStatus) error {
 	return g.write(&toFront{Exited: &exit{pid, status}})
@@ -356,13 +390,17 @@ func (g *guarded) answer(m *toFront) error {
 	var err error
 	switch s := g.session; {
 	case m.Mapped != nil:
-		answer.Layouts, err = s.plan(m.Mapped)
+		var list []placement
+		list, err = s.plan(m.Mapped)
+		answer.Placements = sentPlacements(list)
 	case m.Installed != nil:
 		err = s.installed(m.Installed)
 	case m.Hit != nil:
 		err = s.hit(m.Hit, remoteMemory{g})
 	case m.Corrected != nil:
-		return s.corrected(*m.Corrected)
+		return s.corrected(m.Corrected)
+	case m.Gone != nil:
+		return s.gone(*m.Gone)
 	case m.Exited != nil:
 		return s.exited(m.Exited.PID, m.Exited.Status)
 	case m.Set:

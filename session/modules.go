@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync/atomic"
 	"syscall"
 
 	"xol/analyze"
@@ -25,55 +24,132 @@ import (
 // fileKey tells files apart.
 type fileKey struct{ device, inode uint64 }
 
-// file is a file that processes have mapped, with what is wanted in it.
+// file is a file that processes have mapped.
 type file struct {
 	module *Module // of the first process
+	err    error
+	asked  map[fileKey]*wanted // by the program that has mapped it
+	wanted []*wanted           // each once
+}
+
+// wanted is what is wanted in a file, by some programs.
+type wanted struct {
+	file   *file
 	placed []*Placed
 	timers int // of them
 	err    error
+	// nothing says that all is refused. laid are the plans that have been made: processes
+	// that have free memory there use them again.
+	nothing bool
+	laid    []*laid
+}
+
+// laid is what is wanted in a file with addresses.
+type laid struct {
+	number int
+	bias   uint64 // of the process for which it was made
+	memory []machine.Range
+	fixed  bool // it is for that bias only
+	// places are those that are not settled.
+	places     []plannedPlace
+	histograms uint64
+	tally
 }
 
 // plan opens the files that a process has mapped newly, and plans what is wanted in them.
-func (s *Session) plan(m *mapped) (layouts []*instrument.Layout, err error) {
-	s.pending = nil
-	taken := freeMemory(m.All)
+func (s *Session) plan(m *mapped) (list []placement, err error) {
+	free := freeMemory(m.All)
+	program := programOf(m.All)
 	for i := range m.New {
 		l := &m.New[i]
-		f := s.open(m.PID, l, m.First && i == 0)
-		if f.err != nil || len(f.placed) == 0 {
+		w := s.wantedIn(m.PID, l, program)
+		if w == nil || w.err != nil || len(w.placed) == 0 {
 			continue
 		}
-		bias, ok := biasOf(f.module.Image, l)
+		bias, ok := biasOf(w.file.module.Image, l)
 		if !ok {
 			continue
 		}
-		planned, err := s.planFile(f, bias)
+		at, layout, err := s.lay(w, bias, free)
 		if err != nil {
 			return nil, err
 		}
-		mem := instrument.Memory{Free: taken, Needed: moduleRange(f.module.Image, bias), Timers: f.timers}
-		if f.timers > 0 {
-			mem.Scale = s.scale()
-		}
-		layout, err := planned.planner.Lay(planned.plans, &mem)
-		if err != nil {
-			planned.fail(err)
+		if at == nil {
 			continue
 		}
-		planned.layout = layout
 		if s.opt.DryRun {
-			planned.settle(s, nil)
+			at.settle(s)
 			continue
 		}
-		taken = without(taken, layout)
-		s.pending, layouts = append(s.pending, planned), append(layouts, layout)
+		delta := bias - at.bias
+		free = without(free, at.memory, delta)
+		s.placements = append(s.placements, at)
+		list = append(list, placement{Number: len(s.placements) - 1, File: i, Layout: at.number, New: layout, Delta: delta})
 	}
-	return layouts, nil
+	return list, nil
 }
 
-// without takes what a layout maps from free memory.
-func without(free []machine.Range, l *instrument.Layout) (left []machine.Range) {
-	used := append(slices.Clone(l.Code), l.Counters, l.Table)
+// lay finds addresses for what is wanted in a file: those of another process, if they are
+// free, or new ones. It returns nil where there is nothing, or no room.
+func (s *Session) lay(w *wanted, bias uint64, free []machine.Range) (*laid, *instrument.Layout, error) {
+	for _, at := range w.laid {
+		if at.fits(bias, free) {
+			return at, nil, nil
+		}
+	}
+	if w.nothing {
+		return nil, nil, nil
+	}
+	planned, err := s.planWanted(w, bias)
+	if err != nil {
+		return nil, nil, err
+	}
+	if w.nothing = len(planned.plans) == 0; w.nothing {
+		return nil, nil, nil
+	}
+	mem := instrument.Memory{Free: free, Needed: moduleRange(w.file.module.Image, bias), Timers: w.timers}
+	if w.timers > 0 {
+		mem.Scale = s.scale()
+	}
+	layout, err := planned.planner.Lay(planned.plans, &mem)
+	if err != nil {
+		fail(planned.places, err)
+		return nil, nil, nil
+	}
+	at := &laid{
+		number: len(s.layouts), bias: bias, memory: append(slices.Clone(layout.Code), layout.Counters, layout.Table),
+		fixed: layout.Fixed, places: planned.places, histograms: layout.Histograms,
+		tally: tally{Range: layout.Counters, live: map[int]counters{}, fixed: map[uint64][]instrument.Correction{}},
+	}
+	s.mutex.Lock()
+	s.layouts = append(s.layouts, at)
+	s.mutex.Unlock()
+	w.laid = append(w.laid, at)
+	return at, layout, nil
+}
+
+// fits reports whether a process has free memory where the layout wants it.
+func (l *laid) fits(bias uint64, free []machine.Range) bool {
+	// Addresses of fewer bits are pushed by another instruction.
+	const short = 1 << 31
+	delta := bias - l.bias
+	if delta != 0 && (l.fixed || bias < short || l.bias < short) {
+		return false
+	}
+	for _, r := range l.memory {
+		if !slices.ContainsFunc(free, func(f machine.Range) bool { return f.Lo <= r.Lo+delta && r.Hi+delta <= f.Hi }) {
+			return r.Hi == r.Lo
+		}
+	}
+	return true
+}
+
+// without takes memory that is delta higher from free memory.
+func without(free, used []machine.Range, delta uint64) (left []machine.Range) {
+	used = slices.Clone(used)
+	for i := range used {
+		used[i].Lo, used[i].Hi = used[i].Lo+delta, used[i].Hi+delta
+	}
 	slices.SortFunc(used, func(a, b machine.Range) int { return cmp.Compare(a.Lo, b.Lo) })
 	for _, f := range free {
 		for _, u := range used {
@@ -91,40 +167,45 @@ func without(free []machine.Range, l *instrument.Layout) (left []machine.Range) 
 	return left
 }
 
-// installed learns what has become of a layout.
+// installed learns what has become of a placement.
 func (s *Session) installed(i *installed) error {
-	planned := s.pending[i.Index]
+	at := s.placements[i.Number]
 	if i.Err != nil {
-		planned.fail(i.Err)
-		return nil
+		fail(at.places, i.Err)
 	}
-	var c *counters
 	if i.Counters >= 0 {
 		f, err := s.engine.file(i.Counters)
 		if err != nil {
 			return err
 		}
-		if c, err = openCounters(planned.layout.Counters, f); err != nil {
+		c, err := openCounters(at.Hi-at.Lo, f)
+		if err != nil {
 			return err
 		}
 		s.mutex.Lock()
-		s.counters = append(s.counters, c)
+		at.live[i.Number] = c
 		s.mutex.Unlock()
 	}
-	planned.settle(s, c)
+	if i.Err == nil {
+		at.settle(s)
+	}
 	return nil
 }
 
-// corrected notes by what counts are wrong.
-func (s *Session) corrected(fix instrument.Correction) error {
+// gone learns that no process has a placement any more.
+func (s *Session) gone(number int) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	for _, c := range slices.Backward(s.counters) {
-		if c.Holds(fix.Counter) {
-			c.correct(fix)
-			break
-		}
-	}
+	at := s.placements[number]
+	s.placements[number] = nil
+	return at.end(number)
+}
+
+// corrected notes by what counts are wrong.
+func (s *Session) corrected(c *corrected) error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.layouts[c.Layout].correct(&c.Correction)
 	return nil
 }
 
@@ -134,7 +215,7 @@ func (s *Session) hit(h *gateHit, mem machine.Memory) error {
 	if p == nil || s.opt.Hit == nil {
 		return nil
 	}
-	p.place.told.Add(1)
+	p.told.Add(1)
 	s.opt.Hit(&Hit{
 		Placed: p, Registers: registers{p.Module.registers, h.Registers}, Memory: mem, Time: h.Time, PID: h.PID, TID: h.TID,
 	})
@@ -172,35 +253,85 @@ func biasOf(img *image.Image, m *process.Mapping) (uint64, bool) {
 	return 0, false
 }
 
-// open opens a mapped file, once, and asks what is wanted in it.
-func (s *Session) open(pid int, m *process.Mapping, program bool) *file {
-	key := fileKey{m.Device, m.Inode}
-	if f := s.files[key]; f != nil {
+// keyOf returns what tells the file of a mapping from others.
+func keyOf(m *process.Mapping) fileKey { return fileKey{m.Device, m.Inode} }
+
+// programOf returns the program of a process, which stands below its libraries.
+func programOf(maps []process.Mapping) fileKey {
+	for i := range maps {
+		if m := &maps[i]; m.Perm&machine.PermExec != 0 && m.Inode != 0 {
+			return keyOf(m)
+		}
+	}
+	return fileKey{}
+}
+
+// open opens a mapped file, once.
+func (s *Session) open(pid int, m *process.Mapping, program fileKey) *file {
+	f := s.files[keyOf(m)]
+	if f != nil {
 		return f
 	}
-	f := &file{}
-	s.files[key] = f
-	f.module, f.err = openModule(pid, m)
+	f = &file{asked: map[fileKey]*wanted{}}
+	s.files[keyOf(m)] = f
+	if f.module, f.err = openModule(pid, m); f.err == nil {
+		f.module.Program, f.module.PID = keyOf(m) == program, pid
+		f.module.Bias, _ = biasOf(f.module.Image, m)
+	}
+	return f
+}
+
+// wantedIn asks what a program wants in a file that it has mapped, once. It returns nil
+// where the file cannot be read.
+func (s *Session) wantedIn(pid int, m *process.Mapping, program fileKey) *wanted {
+	f := s.open(pid, m, program)
 	if f.err != nil {
-		return f
+		return nil
 	}
-	f.module.Program, f.module.PID = program, pid
-	f.module.Bias, _ = biasOf(f.module.Image, m)
-	var probes []Probe
-	if probes, f.err = s.opt.Select(f.module); f.err != nil {
-		return f
+	if w := f.asked[program]; w != nil {
+		return w
 	}
+	module := *f.module
+	module.Program, module.PID = keyOf(m) == program, pid
+	module.Bias, _ = biasOf(module.Image, m)
+	probes, err := s.opt.Select(&module)
+	w := f.same(probes)
+	if err != nil || w == nil {
+		w = s.want(f, probes)
+		w.err = err
+		f.wanted = append(f.wanted, w)
+	}
+	f.asked[program] = w
+	return w
+}
+
+// same returns what another program wants in the file, where that is the same.
+func (f *file) same(probes []Probe) *wanted {
+	for _, w := range f.wanted {
+		if w.err == nil && slices.EqualFunc(probes, w.placed, func(a Probe, placed *Placed) bool {
+			b := &placed.Probe
+			return a.Addr == b.Addr && a.Return == b.Return && a.Action == b.Action && a.Symbol == b.Symbol && a.Offset == b.Offset
+		}) {
+			return w
+		}
+	}
+	return nil
+}
+
+// want makes places for probes.
+func (s *Session) want(f *file, probes []Probe) *wanted {
+	w := &wanted{file: f}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	for _, probe := range probes {
-		placed := &Placed{Module: f.module, Probe: probe, index: len(s.placed), timer: f.timers}
+		placed := &Placed{Module: f.module, Probe: probe, index: len(s.placed), timer: w.timers}
 		if probe.Action == Time {
-			f.timers++
+			w.timers++
 		}
 		s.placed = append(s.placed, placed)
-		f.placed = append(f.placed, placed)
+		w.placed = append(w.placed, placed)
 	}
-	return f
+	return w
 }
 
 // at returns a probe by its index.
@@ -298,10 +429,8 @@ func freeMemory(maps []process.Mapping) (free []machine.Range) {
 // planned is what instrument has planned for a file.
 type planned struct {
 	planner *instrument.Planner
-	file    *file
 	plans   []*instrument.Plan
 	places  []plannedPlace
-	layout  *instrument.Layout
 }
 
 type plannedPlace struct {
@@ -310,26 +439,26 @@ type plannedPlace struct {
 	plan   *instrument.Plan
 }
 
-// planFile plans the probes of a file, function by function over all CPUs.
-func (s *Session) planFile(f *file, bias uint64) (*planned, error) {
-	a := f.module.Analysis
+// planWanted plans the probes of a file, function by function over all CPUs.
+func (s *Session) planWanted(w *wanted, bias uint64) (*planned, error) {
+	a := w.file.module.Analysis
 	planner, err := instrument.NewPlanner(a, bias)
 	if err != nil {
 		return nil, err
 	}
-	out := &planned{planner: planner, file: f}
-	wanted := map[uint64][]*Placed{} // by function
+	out := &planned{planner: planner}
+	byFunction := map[uint64][]*Placed{}
 	var functions []image.Function
-	for _, placed := range f.placed {
+	for _, placed := range w.placed {
 		fn, ok := a.FunctionAt(placed.Probe.Addr)
 		if !ok {
 			placed.Refused = &ruleNoFunction
 			continue
 		}
-		if wanted[fn.Addr] == nil {
+		if byFunction[fn.Addr] == nil {
 			functions = append(functions, fn)
 		}
-		wanted[fn.Addr] = append(wanted[fn.Addr], placed)
+		byFunction[fn.Addr] = append(byFunction[fn.Addr], placed)
 	}
 	slices.SortFunc(functions, func(a, b image.Function) int { return cmp.Compare(a.Addr, b.Addr) })
 	type result struct {
@@ -338,7 +467,7 @@ func (s *Session) planFile(f *file, bias uint64) (*planned, error) {
 		err error
 	}
 	err = analyze.Each(context.Background(), a, functions, func(r *analyze.Result) result {
-		wants, of := wantsOf(wanted[r.Addr])
+		wants, of := wantsOf(byFunction[r.Addr])
 		fn, err := planner.Function(r, wants)
 		return result{of, fn, err}
 	}, func(r result) error {
@@ -386,47 +515,42 @@ func (out *planned) add(list []*Placed, fn *instrument.Function, err error) {
 }
 
 // settle notes where probes have come to be, and how they are counted.
-func (out *planned) settle(s *Session, counts *counters) {
+func (l *laid) settle(s *Session) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	for _, p := range out.places {
+	for i := range l.places {
+		p := &l.places[i]
 		c := p.plan.Copy()
 		if c == nil {
 			p.placed.Err = instrument.ErrNoRoom
 			continue
 		}
-		p.placed.Way = Breakpoint
+		p.placed.Way, p.placed.Err = Breakpoint, nil
 		if p.plan.Jumps() {
 			p.placed.Way = Jump
 		}
-		if counts != nil && p.placed.Probe.Action == Time {
-			p.placed.place.addTimer(counts, out.layout.Histograms+uint64(p.placed.timer)*detour.HistogramSize)
+		if p.placed.Probe.Action == Time {
+			p.placed.addTimer(l)
 		}
-		if counts != nil && p.place.Run >= 0 {
-			p.placed.place.counts = append(p.placed.place.counts, countRef{counts, c.Counter(p.place.Run), p.place.Step})
+		if p.place.Run >= 0 {
+			p.placed.counts = append(p.placed.counts, countRef{l, c.Counter(p.place.Run), p.place.Step})
 		}
 	}
+	l.places = nil
 }
 
 // fail notes that probes are not there.
-func (out *planned) fail(err error) {
-	for _, p := range out.places {
-		if p.placed.Way == None {
-			p.placed.Err = err
+func fail(places []plannedPlace, err error) {
+	for i := range places {
+		if p := places[i].placed; p.Way == None {
+			p.Err = err
 		}
 	}
 }
 
-// placement is where a probe is, in all processes.
-type placement struct {
-	counts []countRef
-	timers []countRef    // of histograms
-	told   atomic.Uint64 // hits that Options.Hit was told of
-}
-
-// addTimer notes the histogram at an address, once.
-func (p *placement) addTimer(c *counters, addr uint64) {
-	ref := countRef{counters: c, addr: addr}
+// addTimer notes where the times of a probe are, once.
+func (p *Placed) addTimer(l *laid) {
+	ref := countRef{laid: l, addr: l.histograms + uint64(p.timer)*detour.HistogramSize}
 	if !slices.Contains(p.timers, ref) {
 		p.timers = append(p.timers, ref)
 	}
@@ -434,9 +558,9 @@ func (p *placement) addTimer(c *counters, addr uint64) {
 
 // countRef is where a probe is counted: by the counter of a run that its step is in.
 type countRef struct {
-	counters *counters
-	addr     uint64
-	step     int
+	laid *laid
+	addr uint64 // in the layout
+	step int
 }
 
 var ruleNoFunction = classify.Rule{

@@ -2,4 +2,4 @@
 
 package session
 
-type placement struct{}
+type countRef struct{}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"os"
 	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"xol/process"
@@ -19,11 +18,11 @@ type Session struct {
 	opt    Options
 	engine tracing
 
-	mutex    sync.Mutex
-	placed   []*Placed
-	files    map[fileKey]*file
-	counters []*counters
-	pending  []*planned // of the last plan, by the index of its layouts
+	mutex      sync.Mutex
+	placed     []*Placed
+	files      map[fileKey]*file
+	layouts    []*laid // by their numbers
+	placements []*laid // by the numbers of placements; nil where no process has it
 
 	measure     sync.Once
 	nanoseconds uint64 // per tick of the CPU's clock, times 2^32
@@ -107,10 +106,10 @@ func (s *Session) Hits(p *Placed) (n uint64) {
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	for _, c := range p.place.counts {
-		n += c.counters.count(c.addr, c.step)
+	for _, c := range p.counts {
+		n += c.laid.count(c.addr, c.step)
 	}
-	return n + p.place.told.Load()
+	return n + p.told.Load()
 }
 
 // TimeBits is how many bits a time has at most.
@@ -122,9 +121,9 @@ func (s *Session) Times(p *Placed) []uint64 {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	times := make([]uint64, TimeBits+1)
-	for _, t := range p.place.timers {
+	for _, t := range p.timers {
 		for i := range TimeBits {
-			times[i+1] += atomic.LoadUint64(t.counters.word(t.addr + 8*uint64(i)))
+			times[i+1] += t.laid.word(t.addr + counterSize*uint64(i))
 		}
 	}
 	return times

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 
+	"xol/arch"
 	"xol/instrument"
 	"xol/machine"
 	"xol/process"
@@ -18,60 +19,102 @@ import (
 // space is what has been put into an address space. Children that fork makes start with
 // a copy of it.
 type space struct {
-	mapped  []machine.Range    // copies of code
-	data    []machine.Range    // counters and tables
-	copies  []*instrument.Copy // by the addresses of the copies
-	origins []*instrument.Copy // by those of the originals
-	undo    []undo             // by address
-	patches []instrument.Patch // all that have been made, by address
-	loaded  []process.Mapping  // files that the front has been asked about
+	users  int // processes that have it: more than one after vfork
+	placed []*placed
+	loaded []process.Mapping // files that the front has been asked about
+	// uneven says that it is of a child that was made while text was being changed.
+	uneven bool
 }
 
-func newSpace() *space { return &space{} }
+func newSpace() *space { return &space{users: 1} }
 
-// undo is original text.
-type undo struct {
-	addr uint64
-	len  uint8
-	old  [8]byte
+// layout is a layout as the engine keeps it, for all processes that have it.
+type layout struct {
+	*instrument.Layout
+	number  int
+	origins []*instrument.Copy // by the addresses of the originals
+}
+
+func newLayout(number int, l *instrument.Layout) *layout {
+	origins := slices.Clone(l.Copies)
+	slices.SortFunc(origins, func(a, b *instrument.Copy) int { return cmp.Compare(a.Orig, b.Orig) })
+	return &layout{Layout: l, number: number, origins: origins}
+}
+
+// placed is a layout in an address space.
+type placed struct {
+	*layout
+	delta  uint64 // what addresses are above those of the layout
+	number int    // of the placement
+	spaces *int   // how many have it
+
+	// How far it has come to be.
+	mapped bool
+	code   [][]byte // of the parts, as it is here, where it has not been written
+	done   int      // how many of the patches have been made
 }
 
 func (s *space) clone() *space {
-	c := *s
-	c.mapped, c.data, c.copies = slices.Clone(s.mapped), slices.Clone(s.data), slices.Clone(s.copies)
-	c.origins, c.undo, c.loaded = slices.Clone(s.origins), slices.Clone(s.undo), slices.Clone(s.loaded)
-	c.patches = slices.Clone(s.patches)
-	return &c
+	c := &space{users: 1, loaded: slices.Clone(s.loaded)}
+	for _, p := range s.placed {
+		*p.spaces++
+		q := *p
+		c.placed = append(c.placed, &q)
+	}
+	return c
 }
 
-func compareCopies(a, b *instrument.Copy) int { return cmp.Compare(a.Addr, b.Addr) }
+// copied is a copy at its addresses in a process.
+type copied struct {
+	instrument.Copy
+	of *layout
+}
 
-func compareOrigins(a, b *instrument.Copy) int { return cmp.Compare(a.Orig, b.Orig) }
+func (p *placed) copied(c *instrument.Copy) *copied {
+	at := &copied{Copy: *c, of: p.layout}
+	at.Addr, at.Orig = at.Addr+p.delta, at.Orig+p.delta
+	return at
+}
 
 // copyAt returns the copy that holds an address; nil where none does.
-func (s *space) copyAt(addr uint64) *instrument.Copy {
-	i, found := slices.BinarySearchFunc(s.copies, addr, func(c *instrument.Copy, addr uint64) int { return cmp.Compare(c.Addr, addr) })
-	if !found {
-		i--
+func (s *space) copyAt(addr uint64) *copied {
+	for _, p := range s.placed {
+		if !p.owns(addr) {
+			continue
+		}
+		addr := addr - p.delta
+		i, found := slices.BinarySearchFunc(p.Copies, addr, func(c *instrument.Copy, addr uint64) int { return cmp.Compare(c.Addr, addr) })
+		if !found {
+			i--
+		}
+		if i >= 0 && addr < p.Copies[i].End() {
+			return p.copied(p.Copies[i])
+		}
 	}
-	if i < 0 || addr >= s.copies[i].End() {
-		return nil
-	}
-	return s.copies[i]
+	return nil
 }
 
 // copyOf returns the copy that has the instruction at an original address.
-func (s *space) copyOf(addr uint64) (c *instrument.Copy, step int) {
-	i, found := slices.BinarySearchFunc(s.origins, addr, func(c *instrument.Copy, addr uint64) int { return cmp.Compare(c.Orig, addr) })
+func (s *space) copyOf(addr uint64) (c *copied, step int) {
+	for _, p := range s.placed {
+		if c, step := p.copyOf(addr - p.delta); c != nil {
+			return p.copied(c), step
+		}
+	}
+	return nil, 0
+}
+
+func (l *layout) copyOf(addr uint64) (c *instrument.Copy, step int) {
+	i, found := slices.BinarySearchFunc(l.origins, addr, func(c *instrument.Copy, addr uint64) int { return cmp.Compare(c.Orig, addr) })
 	if !found {
 		i--
 	}
 	// Copies overlap only where one of them is a landing pad alone.
-	for ; i >= 0 && s.origins[i].Orig+maxSpan > addr; i-- {
-		if step, ok := s.origins[i].At(addr); ok {
-			return s.origins[i], step
+	for ; i >= 0 && l.origins[i].Orig+maxSpan > addr; i-- {
+		if step, ok := l.origins[i].At(addr); ok {
+			return l.origins[i], step
 		}
-		if s.origins[i].Covers(addr) {
+		if l.origins[i].Covers(addr) {
 			break
 		}
 	}
@@ -81,45 +124,71 @@ func (s *space) copyOf(addr uint64) (c *instrument.Copy, step int) {
 // maxSpan is how far back the copy of a function may start.
 const maxSpan = 1 << 30
 
-// own reports whether an address is in memory that has been put into the process.
-func (s *space) own(addr uint64) bool {
-	return slices.ContainsFunc(s.mapped, func(r machine.Range) bool { return r.Holds(addr) })
+// owns reports whether an address is in the code that has been put into the process.
+func (p *placed) owns(addr uint64) bool {
+	return slices.ContainsFunc(p.Code, func(r machine.Range) bool { return r.Holds(addr - p.delta) })
 }
 
-// patchedAt reports whether something else than the program's own byte stands there.
+// own reports whether an address is in code that has been put into the process.
+func (s *space) own(addr uint64) bool {
+	return slices.ContainsFunc(s.placed, func(p *placed) bool { return p.owns(addr) })
+}
+
+// patchAfter returns the index of the first patch that ends after an address.
+func (p *placed) patchAfter(addr uint64) int {
+	i, _ := slices.BinarySearchFunc(p.Patches[:p.done], addr-p.delta, func(c instrument.Patch, addr uint64) int {
+		return cmp.Compare(c.Addr+uint64(c.Len)-1, addr)
+	})
+	return i
+}
+
+// patchedAt reports whether something else than the program's own byte stands there, or
+// may stand there.
 func (s *space) patchedAt(addr uint64) bool {
-	i, found := slices.BinarySearchFunc(s.undo, addr, func(u undo, addr uint64) int { return cmp.Compare(u.addr, addr) })
-	if !found {
-		i--
-	}
-	return i >= 0 && addr < s.undo[i].addr+uint64(s.undo[i].len)
+	return slices.ContainsFunc(s.placed, func(p *placed) bool {
+		i := p.patchAfter(addr)
+		return i < p.done && p.Patches[i].Addr <= addr-p.delta
+	})
 }
 
 // hide puts the program's own text into dst, which has been read at addr.
 func (s *space) hide(dst []byte, addr uint64) {
-	i, _ := slices.BinarySearchFunc(s.undo, addr, func(u undo, addr uint64) int { return cmp.Compare(u.addr+uint64(u.len)-1, addr) })
-	for ; i < len(s.undo) && s.undo[i].addr < addr+uint64(len(dst)); i++ {
-		for k := range uint64(s.undo[i].len) {
-			if off := s.undo[i].addr + k - addr; off < uint64(len(dst)) {
-				dst[off] = s.undo[i].old[k]
+	for _, p := range s.placed {
+		for _, c := range p.Patches[p.patchAfter(addr):p.done] {
+			at := c.Addr + p.delta
+			if at >= addr+uint64(len(dst)) {
+				break
+			}
+			for k, old := range c.Old[:c.Len] {
+				if off := at + uint64(k) - addr; off < uint64(len(dst)) {
+					dst[off] = old
+				}
 			}
 		}
 	}
 }
 
-// forget drops what has been put into text that is not mapped any more.
-func (s *space) forget(maps []process.Mapping) {
-	mapped := func(addr uint64) bool {
-		return slices.ContainsFunc(maps, func(m process.Mapping) bool { return m.Holds(addr) && m.Perm&machine.PermExec != 0 })
+// changes reports whether a layout changes the text of a mapping.
+func (p *placed) changes(m *process.Mapping) bool {
+	return len(p.Patches) > 0 && m.Perm&machine.PermExec != 0 && m.Holds(p.Patches[0].Addr+p.delta)
+}
+
+// forget drops what is not mapped any more, and returns the layouts of its text.
+func (s *space) forget(maps []process.Mapping) (gone []*placed) {
+	mapped := func(l *process.Mapping) bool {
+		return slices.ContainsFunc(maps, func(m process.Mapping) bool {
+			return m.Holds(l.Lo) && m.Perm&machine.PermExec != 0 && m.Inode == l.Inode
+		})
 	}
-	gone := slices.ContainsFunc(s.loaded, func(l process.Mapping) bool { return !mapped(l.Lo) })
-	if !gone {
-		return
-	}
-	s.loaded = slices.DeleteFunc(s.loaded, func(l process.Mapping) bool { return !mapped(l.Lo) })
-	s.origins = slices.DeleteFunc(s.origins, func(c *instrument.Copy) bool { return !mapped(c.Orig) })
-	s.undo = slices.DeleteFunc(s.undo, func(u undo) bool { return !mapped(u.addr) })
-	s.patches = slices.DeleteFunc(s.patches, func(c instrument.Patch) bool { return !mapped(c.Addr) })
+	s.loaded = slices.DeleteFunc(s.loaded, func(l process.Mapping) bool { return !mapped(&l) })
+	s.placed = slices.DeleteFunc(s.placed, func(p *placed) bool {
+		kept := slices.ContainsFunc(s.loaded, func(m process.Mapping) bool { return p.changes(&m) })
+		if !kept {
+			gone = append(gone, p)
+		}
+		return !kept
+	})
+	return gone
 }
 
 // ErrText: the text in memory is not that of the file.
@@ -132,176 +201,171 @@ func (s *space) knows(m *process.Mapping) bool {
 	})
 }
 
-// install puts a layout into a process: memory first, and then the text, a part at a time
-// with all threads stopped. It returns the memory of the counters; nil where there are none.
-func (s *space) install(p *process.Process, l *instrument.Layout) (counters *os.File, err error) {
-	for _, r := range l.Code {
-		if err := p.Map(r.Lo, r.Hi-r.Lo, machine.PermRead|machine.PermExec); err != nil {
-			return nil, err
-		}
-		s.mapped = append(s.mapped, r)
-	}
-	if r := l.Counters; r.Hi > r.Lo {
-		if counters, err = p.MapShared(r.Lo, r.Hi-r.Lo); err != nil {
-			return nil, err
-		}
-		s.data = append(s.data, r)
-	}
-	if r := l.Table; r.Hi > r.Lo {
-		if err := p.Map(r.Lo, r.Hi-r.Lo, machine.PermRead|machine.PermWrite); err != nil {
-			return counters, err
-		}
-		s.data = append(s.data, r)
-	}
-	if err := writeParts(p, l); err != nil {
-		return counters, err
-	}
-	s.copies = append(s.copies, l.Copies...)
-	s.origins = append(s.origins, l.Copies...)
-	slices.SortFunc(s.copies, compareCopies)
-	slices.SortFunc(s.origins, compareOrigins)
-	return counters, s.patch(p, l.Patches)
-}
-
-// writeParts writes code, what follows in memory at once.
-func writeParts(p *process.Process, l *instrument.Layout) error {
-	var run []byte
-	var start uint64
-	flush := func() error {
-		if len(run) == 0 {
-			return nil
-		}
-		err := p.Write(start, run)
-		run = run[:0]
-		return err
-	}
-	for _, part := range l.Parts {
-		if gap := part.Addr - (start + uint64(len(run))); len(run) > 0 && gap < 64 {
-			run = append(run, make([]byte, gap)...)
-		} else {
-			if err := flush(); err != nil {
+// rebase makes the code of a placement.
+func (q *placed) rebase(isa arch.Prober) error {
+	for i := range q.Parts {
+		part := &q.Parts[i]
+		code := part.Code
+		if q.delta != 0 {
+			code = bytes.Clone(code)
+			if err := q.Rebase(isa, part, code, q.delta); err != nil {
 				return err
 			}
-			start = part.Addr
 		}
-		run = append(run, part.Code...)
+		q.code = append(q.code, code)
 	}
-	return flush()
-}
-
-// patchBatch is how many bytes of text are changed at a time.
-const patchBatch = 1 << 20
-
-// patch changes text. Where memory has other text than the file, nothing is changed.
-func (s *space) patch(p *process.Process, patches []instrument.Patch) error {
-	for len(patches) > 0 {
-		n := 1
-		for n < len(patches) && patches[n].Addr+8-patches[0].Addr < patchBatch {
-			n++
-		}
-		if err := s.patchStopped(p, patches[:n]); err != nil {
-			return err
-		}
-		patches = patches[n:]
-	}
-	slices.SortFunc(s.undo, func(a, b undo) int { return cmp.Compare(a.addr, b.addr) })
-	slices.SortFunc(s.patches, func(a, b instrument.Patch) int { return cmp.Compare(a.Addr, b.Addr) })
 	return nil
 }
 
-func (s *space) patchStopped(p *process.Process, patches []instrument.Patch) (err error) {
-	if err := p.Stop(); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.Resume()) }()
-	return s.patchRun(p, patches)
-}
-
-// patchRun changes text that is no longer than patchBatch.
-func (s *space) patchRun(p *process.Process, patches []instrument.Patch) error {
-	last := &patches[len(patches)-1]
-	lo, hi := patches[0].Addr, last.Addr+uint64(last.Len)
-	was := make([]byte, hi-lo)
-	if err := p.Read(was, lo); err != nil {
-		return err
-	}
-	now := bytes.Clone(was)
-	for i := range patches {
-		c := &patches[i]
-		from, to := c.Addr-lo, c.Addr-lo+uint64(c.Len)
-		if !bytes.Equal(was[from:to], c.Old[:c.Len]) {
-			return fmt.Errorf("%w at %#x", ErrText, c.Addr)
+// mapMemory maps what a layout needs, or nothing. It returns the memory of the counters;
+// nil where there are none.
+func (q *placed) mapMemory(p *process.Process) (counters *os.File, err error) {
+	var have []machine.Range
+	take := func(r machine.Range, mapIt func(addr, size uint64) error) {
+		if r.Hi == r.Lo || err != nil {
+			return
 		}
-		s.patches = append(s.patches, *c)
-		u := undo{addr: c.Addr, len: c.Len}
-		copy(u.old[:], was[from:to])
-		s.undo = append(s.undo, u)
-		copy(now[from:to], c.New[:])
+		if err = mapIt(r.Lo+q.delta, r.Hi-r.Lo); err == nil {
+			have = append(have, r)
+		}
 	}
-	return p.Write(lo, now)
+	for _, r := range q.Code {
+		take(r, func(addr, size uint64) error { return p.Map(addr, size, machine.PermRead|machine.PermExec) })
+	}
+	take(q.Counters, func(addr, size uint64) (err error) {
+		counters, err = p.MapShared(addr, size)
+		return err
+	})
+	take(q.Table, func(addr, size uint64) error { return p.Map(addr, size, machine.PermRead|machine.PermWrite) })
+	if err != nil {
+		return counters, errors.Join(err, q.unmap(p, have))
+	}
+	q.mapped = true
+	return counters, nil
 }
 
-// set has the text be as a switch says.
-func (s *space) set(p *process.Process, to switches, trap []byte) error {
+// unmap takes memory of a layout away.
+func (q *placed) unmap(p *process.Process, list []machine.Range) error {
 	var errs []error
-	for list := s.patches; len(list) > 0; {
-		n := 1
-		for n < len(list) && list[n].Addr+8-list[0].Addr < patchBatch {
-			n++
+	for _, r := range list {
+		if r.Hi > r.Lo {
+			errs = append(errs, p.Unmap(r.Lo+q.delta, r.Hi-r.Lo))
 		}
-		errs = append(errs, setRun(p, list[:n], to, trap))
-		list = list[n:]
 	}
 	return errors.Join(errs...)
 }
 
-func setRun(p *process.Process, list []instrument.Patch, to switches, trap []byte) error {
-	last := &list[len(list)-1]
+// remove takes all memory of a layout away.
+func (q *placed) remove(p *process.Process) error {
+	return q.unmap(p, append(slices.Clone(q.Code), q.Counters, q.Table))
+}
+
+// advance writes some more of the code, to which nothing leads yet, or changes some more
+// of the text.
+func (q *placed) advance(p *process.Process, to switches, trap []byte) (more bool, err error) {
+	if len(q.code) == 0 {
+		return q.patch(p, to, trap)
+	}
+	code, part := q.code[0], &q.Parts[len(q.Parts)-len(q.code)]
+	n := min(len(code), mostText)
+	if err := p.Write(part.Addr+uint64(len(part.Code)-len(code))+q.delta, code[:n]); err != nil {
+		return false, err
+	}
+	q.code = slices.Clone(q.code) // that of children goes on by itself
+	if q.code[0] = code[n:]; n == len(code) {
+		q.code = q.code[1:]
+	}
+	return true, nil
+}
+
+// mostText is how many bytes of text are changed at a time.
+const mostText = 1 << 18
+
+const pageSize = 1 << 12
+
+// neighbours returns how many of the first patches are on neighbouring pages.
+func neighbours(list []instrument.Patch) int {
+	n := 1
+	for n < len(list) && list[n].Addr/pageSize-list[n-1].Addr/pageSize <= 1 && list[n].Addr+8-list[0].Addr < mostText {
+		n++
+	}
+	return n
+}
+
+// change changes the text of the first patches of a list as edit says, and returns how
+// many. Text that is so already is not written.
+func (q *placed) change(p *process.Process, list []instrument.Patch, edit func(text []byte, c *instrument.Patch) error) (n int, err error) {
+	n = neighbours(list)
+	last := &list[n-1]
 	lo, hi := list[0].Addr, last.Addr+uint64(last.Len)
 	text := make([]byte, hi-lo)
-	if err := p.Read(text, lo); err != nil {
-		return err
+	if err := p.Read(text, lo+q.delta); err != nil {
+		return n, err
 	}
-	for i := range list {
+	was := bytes.Clone(text)
+	for i := range list[:n] {
 		c := &list[i]
-		at := text[c.Addr-lo:][:c.Len]
-		switch {
-		case to.Disarmed:
-			copy(at, c.Old[:])
-		case to.NoJumps:
-			copy(at, c.Old[:])
-			copy(at, trap)
-		default:
-			copy(at, c.New[:])
+		if err := edit(text[c.Addr-lo:][:c.Len], c); err != nil {
+			return n, err
 		}
 	}
-	return p.Write(lo, text)
+	if bytes.Equal(text, was) {
+		return n, nil
+	}
+	return n, p.Write(lo+q.delta, text)
 }
 
-// restore puts all of the program's own text back. The process is stopped.
-func (s *space) restore(p *process.Process) error {
-	var errs []error
-	for len(s.undo) > 0 {
-		n := 1
-		for n < len(s.undo) && s.undo[n].addr+8-s.undo[0].addr < patchBatch {
-			n++
+// patch makes the next patches, where text is that of the file.
+func (q *placed) patch(p *process.Process, to switches, trap []byte) (more bool, err error) {
+	if q.done == len(q.Patches) {
+		return false, nil
+	}
+	n, err := q.change(p, q.Patches[q.done:], func(text []byte, c *instrument.Patch) error {
+		if !bytes.Equal(text, c.Old[:c.Len]) {
+			return fmt.Errorf("%w at %#x", ErrText, c.Addr+q.delta)
 		}
-		errs = append(errs, restoreRun(p, s.undo[:n]))
-		s.undo = s.undo[n:]
+		to.write(text, c, trap)
+		return nil
+	})
+	if err != nil {
+		return false, err
 	}
-	return errors.Join(errs...)
+	q.done += n
+	return q.done < len(q.Patches), nil
 }
 
-func restoreRun(p *process.Process, list []undo) error {
-	last := &list[len(list)-1]
-	lo, hi := list[0].addr, last.addr+uint64(last.len)
-	text := make([]byte, hi-lo)
-	if err := p.Read(text, lo); err != nil {
-		return err
+// write has text be as switches say.
+func (w switches) write(text []byte, c *instrument.Patch, trap []byte) {
+	switch {
+	case w.Disarmed:
+		copy(text, c.Old[:])
+	case w.NoJumps:
+		copy(text, c.Old[:])
+		copy(text, trap)
+	default:
+		copy(text, c.New[:])
 	}
-	for i := range list {
-		u := &list[i]
-		copy(text[u.addr-lo:], u.old[:u.len])
+}
+
+// set returns what has the text of all patches be as switches say, a part at each call.
+func set(p *process.Process, todo []*placed, to switches, trap []byte) func() (more bool, err error) {
+	todo = slices.Clone(todo)
+	at := 0
+	var errs error // that do not keep it from going on
+	return func() (more bool, err error) {
+		for len(todo) > 0 && at == todo[0].done {
+			todo, at = todo[1:], 0
+		}
+		if len(todo) == 0 {
+			return false, errs
+		}
+		q := todo[0]
+		n, err := q.change(p, q.Patches[at:q.done], func(text []byte, c *instrument.Patch) error {
+			to.write(text, c, trap)
+			return nil
+		})
+		at += n
+		errs = errors.Join(errs, err)
+		return true, nil
 	}
-	return p.Write(lo, text)
 }

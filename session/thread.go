@@ -23,7 +23,7 @@ func (e *engine) enter(s *space, th *process.Thread, addr uint64) bool {
 	}
 	pc, fix, fixed := c.Enter(step)
 	if fixed {
-		e.correct(fix)
+		e.correct(c, fix)
 	}
 	th.MovePC(pc)
 	return true
@@ -44,7 +44,7 @@ func (e *engine) leave(s *space, th *process.Thread, fault bool) error {
 		if c == nil {
 			err = e.follow(th) // a jump on its way to a copy
 		} else {
-			done, err = e.leaveCopy(s, th, c, pc, fault)
+			done, err = e.leaveCopy(th, c, pc, fault)
 		}
 		if done || err != nil {
 			return err
@@ -73,7 +73,7 @@ func (e *engine) follow(th *process.Thread) error {
 	return nil
 }
 
-func (e *engine) leaveCopy(s *space, th *process.Thread, c *instrument.Copy, pc uint64, fault bool) (done bool, err error) {
+func (e *engine) leaveCopy(th *process.Thread, c *copied, pc uint64, fault bool) (done bool, err error) {
 	w, ok := c.Locate(pc)
 	if !ok {
 		th.MovePC(c.Next())
@@ -85,10 +85,10 @@ func (e *engine) leaveCopy(s *space, th *process.Thread, c *instrument.Copy, pc 
 		if err != nil {
 			return false, err
 		}
-		e.place(s, th, c, w.Step, counted)
+		e.place(th, c, w.Step, counted)
 		return true, nil
 	case off == w.Start:
-		e.place(s, th, c, w.Step, true)
+		e.place(th, c, w.Step, true)
 		return true, nil
 	}
 	switch p := &c.Points[w.Step]; {
@@ -103,29 +103,29 @@ func (e *engine) leaveCopy(s *space, th *process.Thread, c *instrument.Copy, pc 
 	if err := e.unwind(th, c, w.Start, uint32(pc-c.Addr)); err != nil {
 		return false, err
 	}
-	e.place(s, th, c, w.Step, true)
+	e.place(th, c, w.Step, true)
 	return true, nil
 }
 
 // place puts a thread at the original of a step.
-func (e *engine) place(s *space, th *process.Thread, c *instrument.Copy, step int, counted bool) {
+func (e *engine) place(th *process.Thread, c *copied, step int, counted bool) {
 	th.MovePC(c.Orig + uint64(c.Points[step].Orig))
-	e.leaving(s, c, step, counted)
+	e.leaving(c, step, counted)
 }
 
 // leaving corrects the counts for a thread that leaves a copy before a step.
-func (e *engine) leaving(s *space, c *instrument.Copy, step int, counted bool) {
+func (e *engine) leaving(c *copied, step int, counted bool) {
 	if step >= len(c.Points) {
 		return
 	}
 	if fix, ok := c.Leave(step, counted); ok {
-		e.correct(fix)
+		e.correct(c, fix)
 	}
 }
 
 // takeBack undoes what inserted code has done with the registers, and says whether it
 // has counted.
-func (e *engine) takeBack(th *process.Thread, c *instrument.Copy, w instrument.Where, off uint32) (counted bool, err error) {
+func (e *engine) takeBack(th *process.Thread, c *copied, w instrument.Where, off uint32) (counted bool, err error) {
 	for i := w.Item; i >= 0 && c.Items[i].Step == uint32(w.Step); i-- {
 		if c.Items[i].Kind == instrument.Count {
 			counted = true
@@ -141,7 +141,7 @@ func (e *engine) takeBack(th *process.Thread, c *instrument.Copy, w instrument.W
 	return counted, e.unwind(th, c, w.Start, off)
 }
 
-func (e *engine) committed(th *process.Thread, c *instrument.Copy, from, to uint32) (bool, error) {
+func (e *engine) committed(th *process.Thread, c *copied, from, to uint32) (bool, error) {
 	code := make([]byte, to-from)
 	if err := th.Process().Read(code, c.Addr+uint64(from)); err != nil {
 		return false, err
@@ -150,7 +150,7 @@ func (e *engine) committed(th *process.Thread, c *instrument.Copy, from, to uint
 }
 
 // unwind takes back what code of a copy has done.
-func (e *engine) unwind(th *process.Thread, c *instrument.Copy, from, to uint32) error {
+func (e *engine) unwind(th *process.Thread, c *copied, from, to uint32) error {
 	code := make([]byte, to-from)
 	if err := th.Process().Read(code, c.Addr+uint64(from)); err != nil {
 		return err
@@ -159,6 +159,6 @@ func (e *engine) unwind(th *process.Thread, c *instrument.Copy, from, to uint32)
 }
 
 // correct tells the front of a correction of counts.
-func (e *engine) correct(fix instrument.Correction) {
-	e.lost = errors.Join(e.lost, e.front.corrected(fix))
+func (e *engine) correct(c *copied, fix instrument.Correction) {
+	e.lost = errors.Join(e.lost, e.front.corrected(&corrected{Layout: c.of.number, Correction: fix}))
 }

@@ -15,3 +15,7 @@ func (ISA) FixEvent(*decode.Inst, machine.Registers) {}
 
 // AfterSyscall does nothing: system calls leave no address.
 func (ISA) AfterSyscall(machine.Registers, uint64) {}
+
+// Rebase returns false: moved forms have the address in the fields of several
+// instructions.
+func (ISA) Rebase([]byte, uint64, uint64) bool { return false }

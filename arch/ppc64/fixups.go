@@ -20,3 +20,7 @@ func (ISA) FixEvent(inst *decode.Inst, r machine.Registers) {
 
 // AfterSyscall does nothing: system calls leave no address.
 func (ISA) AfterSyscall(machine.Registers, uint64) {}
+
+// Rebase returns false: moved forms have the address in the fields of several
+// instructions.
+func (ISA) Rebase([]byte, uint64, uint64) bool { return false }
