@@ -111,7 +111,7 @@ test: | toolchain
 COVER ?= 85
 cover: | toolchain
 	@mkdir -p .cache
-	$(GO) test -short -tags "$(TAGS)" -coverprofile=.cache/cover.out \
+	$(GO) test -short -timeout 1h -tags "$(TAGS)" -coverprofile=.cache/cover.out \
 		-coverpkg=$$($(GO) list ./... | grep -v -e /internal/ -e /cmd/ -e /scripts/ | paste -sd , -) ./... > .cache/cover.txt || \
 		{ grep -v '^ok\|no test files' .cache/cover.txt; exit 1; }
 	@$(GO) run ./scripts/cover -least $(COVER) .cache/cover.out

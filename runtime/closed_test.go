@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"xol/classify"
 	"xol/guest"
 	"xol/machine"
 	"xol/runtime"
@@ -78,6 +79,7 @@ func TestAfterClose(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
+		refusedBy(t, "Attach", try(p, runtime.Probe{Symbol: "tail"}), "runtime/closed", classify.ENODEV)
 		same(t, "what was unregistered", counter.Address()+handled.Address(), 0)
 		p.SetOptimization(false)
 		p.Stats()

@@ -141,3 +141,23 @@ func TestUprobeHazardsByVersion(t *testing.T) {
 		}
 	}
 }
+
+// TestUprobeOutside asks for addresses that are no instruction of the function.
+func TestUprobeOutside(t *testing.T) {
+	p, _ := ISA{}.Profile(classify.Uprobe612, kernel.Debian("arm64", classify.Linux(6, 12)))
+	f := testFunc(0xd503201f, 0xd65f03c0) // nop; ret
+	for _, c := range []struct {
+		name, rule string
+		v          classify.Verdict
+	}{
+		{"before the function", "arm64/uprobe-outside", p.At(f, testAddr-4)},
+		{"after the function", "arm64/uprobe-outside", p.At(f, testAddr+8)},
+		{"its last instruction", "", p.At(f, testAddr+4)},
+		{"an instruction that is cut off", "arm64/uprobe-outside", p.Lone([]byte{0x1f, 0x20, 0x03}, testAddr)},
+		{"a whole one", "", p.Lone([]byte{0x1f, 0x20, 0x03, 0xd5}, testAddr)},
+	} {
+		if rule, _ := archtest.IDs(&c.v); rule != c.rule {
+			t.Errorf("%s: %q, want %q", c.name, rule, c.rule)
+		}
+	}
+}

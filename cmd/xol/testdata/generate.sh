@@ -21,6 +21,7 @@ build amd64.elf x86_64-linux-gnu -g "-e main" amd64.s twin.s
 build hazards.elf x86_64-linux-gnu "" "-e main" hazards.s
 build kernel.elf x86_64-linux-gnu "" "-e start_kernel -Ttext=0xffffffff81000000" kernel.s
 build sites.elf x86_64-linux-gnu "" "-e start_kernel -Ttext=0xffffffff81000000" sites.s
+build areas.elf x86_64-linux-gnu "" "-e start_kernel -Ttext=0xffffffff81000000" areas.s
 build entries.elf powerpc64le-linux-gnu "" "-e start_kernel -Ttext=0xc000000000000000" entries.s
 build arm64.elf aarch64-linux-gnu "" "-e main" arm64.s
 build ppc64le.elf powerpc64le-linux-gnu "-mpower10" "-e main" ppc64.s
