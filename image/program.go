@@ -1,6 +1,9 @@
 package image
 
-import "sync"
+import (
+	"sort"
+	"sync"
+)
 
 // program is a file with what its symbols and relocations tell: its functions,
 // and the words that hold addresses.
@@ -8,6 +11,7 @@ type program struct {
 	namedFile
 	extents  [2]func() ([]Function, error) // by Extent
 	pointers func() (*pointers, error)
+	goFuncs  func() []goFunc
 }
 
 // remember sets up what is found out when it is first asked for.
@@ -16,6 +20,10 @@ func (im *program) remember() {
 		im.extents[e] = sync.OnceValues(func() ([]Function, error) { return im.listFunctions(Extent(e)) })
 	}
 	im.pointers = sync.OnceValues(im.readPointers)
+	im.goFuncs = sync.OnceValue(func() []goFunc {
+		fns, _ := im.readGoFunctions() // what is damaged has none
+		return fns
+	})
 }
 
 // Functions returns the functions of the file, sorted by address, without
@@ -31,6 +39,14 @@ func (im *program) remember() {
 // The caller must not change the list.
 func (im *program) Functions(e Extent) ([]Function, error) {
 	return im.extents[min(e, ExtentNext)]()
+}
+
+// IsGo reports whether addr is in a function that the program's own table (.gopclntab)
+// names: one that Go's tools have made, which may stand beside those of other languages.
+func (im *program) IsGo(addr uint64) bool {
+	fns := im.goFuncs()
+	i := sort.Search(len(fns), func(i int) bool { return fns[i].hi > addr })
+	return i < len(fns) && fns[i].lo <= addr
 }
 
 // Pointer returns the address that the 8-byte word at addr holds when the

@@ -166,9 +166,19 @@ func (in inserter) Insert(code []byte, step int, at uint64) ([]byte, error) {
 	return code, nil
 }
 
+// stack returns how many bytes of the stack the code of an item uses.
+func (p *Plan) stack(it *Item) int {
+	if it.Kind == Gate {
+		return 0
+	}
+	in := p.insertion(it, &Env{Timer: func(int) detour.Timer { return detour.Timer{} }})
+	least, _ := p.isa.InsertStack(&in)
+	return least // counters and tables are near
+}
+
 // insertion returns the code of an item, other than a Gate.
 func (p *Plan) insertion(it *Item, env *Env) detour.Insertion {
-	in := detour.Insertion{DeadFlags: it.dead, NoRedZone: p.plain}
+	in := detour.Insertion{DeadFlags: it.dead, NoRedZone: p.isGo}
 	switch it.Kind {
 	case Count:
 		in.Action, in.Counter = detour.Count, env.Counters+counterSize*uint64(it.Number)

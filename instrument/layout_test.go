@@ -15,10 +15,11 @@ import (
 
 // laid is a program that is planned and laid out as it would be in a process.
 type laid struct {
-	p      *Planner
-	plans  []*Plan
-	layout *Layout
-	memory map[uint64]byte // parts and patches
+	p       *Planner
+	plans   []*Plan
+	layout  *Layout
+	memory  map[uint64]byte // parts and patches
+	refused map[string]int  // by rule
 }
 
 const testBias = 0x7f00_0000_0000
@@ -40,19 +41,22 @@ func layOutAt(t *testing.T, path string, bias uint64, wants func(r *analyze.Resu
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &laid{memory: map[uint64]byte{}}
+	l := &laid{memory: map[uint64]byte{}, refused: map[string]int{}}
 	if l.p, err = NewPlanner(a, bias); err != nil {
 		t.Fatal(err)
 	}
-	err = analyze.Each(context.Background(), a, a.Functions(), func(r *analyze.Result) []*Plan {
+	err = analyze.Each(context.Background(), a, a.Functions(), func(r *analyze.Result) *Function {
 		f, err := l.p.Function(r, wants(r))
 		if err != nil {
 			t.Errorf("%s: %v", r.Name, err)
-			return nil
+			return &Function{}
 		}
-		return f.Plans
-	}, func(plans []*Plan) error {
-		l.plans = append(l.plans, plans...)
+		return f
+	}, func(f *Function) error {
+		l.plans = append(l.plans, f.Plans...)
+		for _, r := range f.Refusals {
+			l.refused[r.Rule.ID]++
+		}
 		return nil
 	})
 	if err != nil {
@@ -207,4 +211,73 @@ func TestCopiesOfWholeFunctions(t *testing.T) {
 	if whole < 1000 {
 		t.Errorf("%d functions", whole)
 	}
+}
+
+// TestStacksOfGo checks that code in functions of Go uses no red zone, which there is not,
+// and in those that do not check their stack none of it.
+func TestStacksOfGo(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name    string
+		wants   func(r *analyze.Result) []Want
+		refused int // at most, as there is no room on the stack
+	}{{"every instruction", everyInst, 1000}, {"entries", firstInst, 0}} {
+		t.Run(c.name, func(t *testing.T) {
+			l := layOut(t, self, c.wants)
+			if n := l.refused["process/go-nosplit"]; n > c.refused || n == 0 && c.refused > 0 {
+				t.Errorf("%d are refused", n)
+			}
+			checks := map[uint64]bool{}
+			counted, used := 0, 0
+			for _, plan := range l.plans {
+				fn, _ := l.p.a.FunctionAt(plan.From() - testBias)
+				if _, known := checks[fn.Addr]; !known {
+					checks[fn.Addr] = newFunction(l.p, l.p.a.Judge(fn), &analyze.Flow{}).checksStack()
+				}
+				copy := plan.Copy()
+				if copy == nil {
+					continue
+				}
+				for _, it := range copy.Items {
+					counted++
+					lowest := l.depth(t, copy.Addr+uint64(it.Offset), copy.Addr+uint64(copy.Points[it.Step].Body))
+					if lowest > 0 {
+						used++
+					}
+					if lowest > 8 || lowest > 0 && !checks[fn.Addr] {
+						t.Fatalf("%s: code at %#x uses %d bytes of the stack", fn.Name, copy.Addr+uint64(it.Offset), lowest)
+					}
+				}
+			}
+			if counted < 2000 || used > counted/10 {
+				t.Errorf("%d of %d counters use the stack", used, counted)
+			}
+		})
+	}
+}
+
+// depth returns how many bytes below the stack pointer code uses.
+func (l *laid) depth(t *testing.T, from, to uint64) (most int) {
+	t.Helper()
+	depth := 0
+	for at := from; at < to; {
+		inst, ok := l.at(at)
+		if !ok {
+			t.Fatalf("no code at %#x", at)
+		}
+		switch b := inst.Bytes(); {
+		case b[0]&^7 == 0x50:
+			depth += 8
+		case b[0]&^7 == 0x58:
+			depth -= 8
+		case bytes.Equal(b[:2], []byte{0x48, 0x8d}): // of the stack pointer
+			depth += 128
+		}
+		most = max(most, depth)
+		at += uint64(inst.Len)
+	}
+	return most
 }

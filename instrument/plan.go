@@ -85,7 +85,7 @@ type Plan struct {
 	code  relocate.Plan
 	copy  *Copy // by Planner.Lay
 	isa   arch.Prober
-	plain bool // there is no red zone
+	isGo  bool
 }
 
 // Copy returns what Planner.Lay has made of the plan; nil where there was no room that
@@ -120,6 +120,11 @@ var (
 	ruleNotReached = classify.Rule{
 		ID:     "process/not-known-as-code",
 		Reason: "nothing that is known of the program leads there: it may be data",
+	}
+	ruleFullStack = classify.Rule{
+		ID:     "process/go-nosplit",
+		Reason: "the function of Go does not check its stack, which may be full: the code for the probe needs some of it",
+		Remedy: "probe another instruction of the function, such as its first one, or a function that calls it",
 	}
 )
 
@@ -179,14 +184,30 @@ type function struct {
 	leaders []bool // an instruction starts a block
 	reached []bool // execution may come to an instruction
 	spots   []spot
+	isGo    bool
+	full    bool // of the stack there may be nothing left
 	out     Function
 }
 
 func newFunction(p *Planner, r *analyze.Result, flow *analyze.Flow) *function {
-	f := &function{Planner: p, r: r, flow: flow}
+	f := &function{Planner: p, r: r, flow: flow, isGo: p.a.Image.IsGo(r.Addr)}
+	f.full = f.isGo && !f.checksStack()
 	f.leaders, f.reached = make([]bool, len(r.Insts)), make([]bool, len(r.Insts))
 	f.reach()
 	return f
+}
+
+// checksStack reports whether a function of Go makes sure that it has room on the stack,
+// and gets more where it has not.
+func (f *function) checksStack() bool {
+	for i := range f.r.Insts {
+		if target, direct := f.r.Insts[i].BranchTarget(); direct {
+			if other, ok := f.a.FunctionAt(target); ok && other.Addr != f.r.Addr && strings.HasPrefix(other.Name, "runtime.morestack") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // reach finds out where execution may come.

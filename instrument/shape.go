@@ -190,13 +190,17 @@ func (f *function) refuseSpots(spots []spot, rule *classify.Rule) {
 // add makes a plan of a piece. Where it cannot be moved, it returns errNotMovable for a
 // function, and refuses the wants of a smaller one.
 func (f *function) add(p piece) error {
-	plan := &Plan{Whole: p.whole, isa: f.isa}
+	plan := &Plan{Whole: p.whole, isa: f.isa, isGo: f.isGo}
 	insts := make([]decode.Inst, len(p.insts))
 	for step, i := range p.insts {
 		insts[step] = moved(f.r.Insts[i], f.bias)
 	}
-	places := f.insert(plan, &p)
-	opt := relocate.Options{Form: relocate.Function, Reach: relocate.Near, Before: inserter{p: plan}}
+	places, refused := f.insert(plan, &p)
+	if len(places) == 0 {
+		f.refuseSpots(refused, &ruleFullStack)
+		return nil
+	}
+	opt := relocate.Options{Form: relocate.Function, Reach: relocate.Near, Before: inserter{p: plan}, NoRedZone: f.isGo}
 	if last := &insts[len(insts)-1]; last.IsCall() || !last.Continues() {
 		opt.Back = relocate.BackNone // what is called returns to the original
 	}
@@ -216,6 +220,7 @@ func (f *function) add(p piece) error {
 	}
 	f.out.Plans = append(f.out.Plans, plan)
 	f.out.Places = append(f.out.Places, places...)
+	f.refuseSpots(refused, &ruleFullStack)
 	return nil
 }
 
@@ -228,8 +233,9 @@ func moved(inst decode.Inst, bias uint64) decode.Inst {
 	return inst
 }
 
-// insert lays out what runs before the steps, and the runs that counters count.
-func (f *function) insert(plan *Plan, p *piece) (places []Place) {
+// insert lays out what runs before the steps, and the runs that counters count. It returns
+// the spots for which there may be no room on the stack.
+func (f *function) insert(plan *Plan, p *piece) (places []Place, refused []spot) {
 	at := 0
 	for step, i := range p.insts {
 		if len(plan.Runs) > 0 {
@@ -238,32 +244,42 @@ func (f *function) insert(plan *Plan, p *piece) (places []Place) {
 			}
 		}
 		for ; at < len(p.spots) && p.spots[at].inst == i; at++ {
-			places = append(places, f.insertAt(plan, step, &p.spots[at]))
+			if place, ok := f.insertAt(plan, step, &p.spots[at]); ok {
+				places = append(places, place)
+			} else {
+				refused = append(refused, p.spots[at])
+			}
 		}
 	}
-	return places
+	return places, refused
 }
 
-func (f *function) insertAt(plan *Plan, step int, s *spot) Place {
-	place := Place{Want: s.want, Plan: len(f.out.Plans), Step: step, Run: -1}
-	number := s.number
+func (f *function) insertAt(plan *Plan, step int, s *spot) (place Place, ok bool) {
+	place = Place{Want: s.want, Plan: len(f.out.Plans), Step: step, Run: -1}
+	it := Item{Step: step, Kind: s.kind, Number: s.number, AtJump: s.atJump}
 	if s.kind == Count {
 		n := len(plan.Runs)
-		if n == 0 || plan.Runs[n-1].Last < step {
-			plan.Runs = append(plan.Runs, Run{step, step})
-			n++
-			plan.Items = append(plan.Items, Item{Step: step, Kind: Count, Number: n - 1, dead: f.deadFlags(s.inst)})
+		if n > 0 && plan.Runs[n-1].Last >= step {
+			place.Run = n - 1
+			return place, true
 		}
-		place.Run = n - 1
-	} else {
-		plan.Items = append(plan.Items, Item{Step: step, Kind: s.kind, Number: number, AtJump: s.atJump, dead: f.deadFlags(s.inst)})
+		place.Run, it.Number = n, n
 	}
-	return place
+	it.dead = f.deadFlags(s.inst)
+	if f.full && plan.stack(&it) > 0 {
+		return place, false
+	}
+	if s.kind == Count {
+		plan.Runs = append(plan.Runs, Run{step, step})
+	}
+	plan.Items = append(plan.Items, it)
+	return place, true
 }
 
-// deadFlags returns the flags that code before an instruction need not keep.
+// deadFlags returns the flags that code before an instruction need not keep. Go keeps to
+// its calling conventions, by which calls do not pass any.
 func (f *function) deadFlags(i int) uint64 {
-	return f.isa.DeadFlags(f.r.Insts, i, detour.LivenessOptions{})
+	return f.isa.DeadFlags(f.r.Insts, i, detour.LivenessOptions{ABI: f.isGo, Entry: f.isGo && f.r.Insts[i].Addr == f.r.Addr})
 }
 
 // continues reports whether instruction j is always executed after instruction i, and
