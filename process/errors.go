@@ -17,6 +17,7 @@ var (
 	ErrTaken        = errors.New("there is memory at the address already")
 	ErrGone         = errors.New("it has ended")
 	ErrNoThread     = errors.New("no thread that can call the system")
+	ErrFiltered     = errors.New("a filter of its system calls (seccomp) may end it for those of a tracer")
 	ErrInterrupted  = errors.New("another event came first")
 	ErrClosed       = errors.New("the tracer has been closed")
 )

@@ -58,12 +58,19 @@ func (p *Process) caller() *Thread {
 // the way out of that it looks whether a system call is to be started again. All signals are
 // blocked meanwhile. The one whose delivery the thread was stopped at is sent again, and
 // its data set, at the end: what has the kernel deliver a signal is such a stop only.
+//
+// A filter of system calls is suspended: it knows the program's calls, and might end the
+// program for this one.
 func (th *Thread) call(nr uint64, args []uint64) (result uint64, err error) {
 	p := th.process
 	gate, err := p.findGate()
 	if err != nil {
 		return 0, err
 	}
+	if err := th.suspendFilter(); err != nil {
+		return 0, err
+	}
+	defer th.resumeFilter()
 	th.prepare()
 	if th.store() != nil || !th.load() {
 		return 0, p.fail(ErrGone, "")

@@ -218,6 +218,27 @@ func TestSIGTRAPStaysTheProgramsOwn(t *testing.T) {
 	h.expect(tr, "ready\n"[:0]+"1 3 4 1 5\n", 0, 102, "traps", "100")
 }
 
+// A program whose filter ends it for a call of mmap lives on, whether or not the tracer may
+// suspend the filter.
+func TestFilterOfSystemCalls(t *testing.T) {
+	c, tr := newCounter(t, Options{})
+	c.busy = func(th *Thread) error {
+		p := th.Process()
+		const addr = 0x20_0000_0000
+		f, err := p.MapShared(addr, 4096)
+		if errors.Is(err, ErrFiltered) {
+			t.Log(err)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		f.Close()
+		return p.Unmap(addr, 4096)
+	}
+	c.expect(tr, "", 0, 5, "filtered", "5")
+}
+
 // stopper stops and resumes p over and over until it has ended or f says no.
 func stopper(t *testing.T, tr *Tracer, p *Process, times int, f func() error) int {
 	n := 0

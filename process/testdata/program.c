@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -10,11 +12,13 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/sem.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -534,6 +538,24 @@ static int waits(void)
 	return 6;
 }
 
+/* Lets no memory be mapped, and no file be made: who tries is ended. */
+static int filtered(void)
+{
+	struct sock_filter filter[] = {
+		{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr)},
+		{BPF_JMP | BPF_JEQ | BPF_K, 2, 0, SYS_mmap},
+		{BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SYS_memfd_create},
+		{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
+		{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS},
+	};
+	struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+	check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0, "PR_SET_NO_NEW_PRIVS");
+	check(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0, "PR_SET_SECCOMP");
+	for (long i = 0; i < rounds; i++)
+		hot(i);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -565,6 +587,8 @@ int main(int argc, char **argv)
 		return ignores();
 	if (!strcmp(what, "loads"))
 		return loads();
+	if (!strcmp(what, "filtered"))
+		return filtered();
 	if (!strcmp(what, "loop"))
 		return loop();
 	if (!strcmp(what, "waits"))
