@@ -52,17 +52,23 @@ func (r *probingRun) do() error {
 	if r.session, err = r.start(ctx); err != nil {
 		return err
 	}
-	if err := r.nothing(); err != nil {
-		return errors.Join(err, r.session.Close())
-	}
-	if r.opt.dryRun && r.target.pid != 0 {
+	idle := r.idle()
+	if idle || r.opt.dryRun && r.target.pid != 0 {
 		cancel() // all is known
 	}
 	status, ended, err := r.wait(ctx, signals)
 	if err = errors.Join(err, r.session.Close()); err != nil {
 		return err
 	}
-	return r.conclude(status, ended)
+	code := 0
+	switch {
+	case r.opt.dryRun:
+	case idle:
+		code = int(failed)
+	case ended:
+		code = exitCode(status)
+	}
+	return r.conclude(code)
 }
 
 func (r *probingRun) start(ctx context.Context) (probing, error) {
@@ -83,21 +89,14 @@ func (r *probingRun) start(ctx context.Context) (probing, error) {
 	return r.launch(ctx, session.Command{Path: path, Args: r.target.command}, opt)
 }
 
-// nothing returns an error where a process that runs has nothing of what is wanted,
-// and nothing of it may come.
-func (r *probingRun) nothing() error {
-	if r.target.pid == 0 || len(r.session.Placed()) > 0 {
-		return nil
-	}
-	missing := r.selection.Missing()
-	if len(missing) == 0 || slices.ContainsFunc(missing, func(e *selection.MissingError) bool { return e.Later }) {
-		return nil
-	}
-	for _, e := range missing[1:] {
-		r.report(e)
-	}
-	return missing[0]
+// idle reports whether a process that runs has nothing of what is wanted, or none of it
+// can be probed, and nothing of it may come.
+func (r *probingRun) idle() bool {
+	return r.target.pid != 0 && !slices.ContainsFunc(r.session.Placed(), stands) &&
+		!slices.ContainsFunc(r.selection.Missing(), func(e *selection.MissingError) bool { return e.Later })
 }
+
+func stands(p *session.Placed) bool { return whyNot(p) == "" }
 
 // wait waits for the end: of the program, of the time, or that somebody wants.
 func (r *probingRun) wait(ctx context.Context, signals <-chan os.Signal) (status syscall.WaitStatus, ended bool, err error) {
@@ -155,8 +154,8 @@ func (r *probingRun) signal(s os.Signal, stop context.CancelFunc) {
 	}
 }
 
-// conclude prints what has come of it, and returns the program's exit status.
-func (r *probingRun) conclude(status syscall.WaitStatus, ended bool) error {
+// conclude prints what has come of it, and returns the exit status.
+func (r *probingRun) conclude(code int) error {
 	missing := r.selection.Missing()
 	for _, e := range missing {
 		r.report(e)
@@ -166,10 +165,6 @@ func (r *probingRun) conclude(status syscall.WaitStatus, ended bool) error {
 	}
 	if err := r.results(r.session); err != nil {
 		return err
-	}
-	code := 0
-	if ended && !r.opt.dryRun {
-		code = exitCode(status)
 	}
 	if err := r.summarize(code); err != nil {
 		return err

@@ -31,6 +31,7 @@ type fakeSession struct {
 	status syscall.WaitStatus
 	lasts  time.Duration
 	err    error
+	lost   error // of every probe
 }
 
 // fakePID is above all that Linux gives.
@@ -63,6 +64,8 @@ func (f *fakeSession) begin() (probing, error) {
 			}
 			if p.Symbol == "_start" {
 				placed.Way, placed.Refused = session.None, &classify.Rule{ID: "amd64/example", Reason: "it is an example"}
+			} else if f.lost != nil {
+				placed.Way, placed.Err = session.None, f.lost
 			}
 			f.placed = append(f.placed, placed)
 		}
@@ -122,6 +125,9 @@ func (f *fakeSession) Summary() session.Summary {
 		switch {
 		case p.Refused != nil:
 			s.Refused[p.Refused.ID]++
+			continue
+		case p.Err != nil:
+			s.Refused["error"]++
 			continue
 		case p.Way == session.Jump:
 			s.Jumps++
@@ -225,6 +231,8 @@ func TestProbing(t *testing.T) {
 		{"a name that is missing", "count beta betta -- true", fakeSession{}},
 		{"nothing", "count zeta -- true", fakeSession{}},
 		{"nothing in a process", "count -p 42 zeta libfix:etta", fakeSession{lasts: time.Hour}},
+		{"all refused in a process", "count -p 42 _start", fakeSession{lasts: time.Hour}},
+		{"an error for all of a file", "count -p 42 'libfix:*'", fakeSession{lasts: time.Hour, lost: errors.New("process 42: there is no memory left")}},
 		{"an exit status", "count beta -- true", fakeSession{status: 3 << 8}},
 		{"a signal", "count beta -- true", fakeSession{status: 11}},
 		{"a process, for a time", "count -p 42 --duration 10ms beta", fakeSession{lasts: time.Hour}},

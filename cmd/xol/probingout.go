@@ -90,19 +90,22 @@ func count(n uint64, thing string) string {
 // mostTold is how many refused probes are told one by one.
 const mostTold = 3
 
-// tellRefused says of the first probes that were asked for one by one, and are
-// refused, why.
+// tellRefused says why probes are not there: of the first that were asked for one by one,
+// and of each error of the system that kept others away.
 func (r *probingRun) tellRefused() {
-	told := 0
+	told, errs := 0, map[string]bool{}
 	for _, p := range r.session.Placed() {
-		at := spotOf(p)
-		if at.Probe < 0 || r.wishes[at.Probe].Glob || whyNot(p) == "" {
-			continue
+		at, why := spotOf(p), whyNot(p)
+		switch {
+		case why == "":
+		case at.Probe >= 0 && !r.wishes[at.Probe].Glob:
+			if told++; told <= mostTold {
+				r.report(fmt.Errorf("%s in %s is refused: %s", describe(at), shortFile(p.Module.Path), why))
+			}
+		case p.Refused == nil && !errs[why]:
+			errs[why] = true
+			r.report(fmt.Errorf("probes in %s are refused: %s", shortFile(p.Module.Path), why))
 		}
-		if told++; told > mostTold {
-			return
-		}
-		r.report(fmt.Errorf("%s in %s is refused: %s", describe(at), shortFile(p.Module.Path), whyNot(p)))
 	}
 }
 
