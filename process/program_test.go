@@ -485,54 +485,63 @@ func TestIgnoredSIGTRAPStaysSo(t *testing.T) {
 }
 
 func TestAttachAndDetachWhileItRuns(t *testing.T) {
+	const wanted = 50
 	mayTrace(t)
 	for args, want := range map[string]string{
 		"busy 30000000": "240000000 3750000 ticked\n", "churn 8000": "80000\n",
 	} {
 		t.Run(args, func(t *testing.T) {
-			c := spawnProgram(t, strings.Fields(args)...)
-			c.line(t)
-			h, tr := newCounter(t, Options{})
-			n := 0
-			for ; n < 200; n++ {
-				var p *Process
-				var err error
-				tr.Do(func() {
-					if p, err = tr.Attach(c.Process.Pid); err == nil {
-						err = h.arm(p)
-					}
-				})
-				if err != nil {
-					t.Log("it ends: ", err)
-					break
-				}
-				ctx, cancel := context.WithTimeout(context.Background(), 500*time.Microsecond)
-				tr.Run(ctx)
-				cancel()
-				tr.Do(func() {
-					if err = p.Stop(); err == nil {
-						err = errors.Join(h.disarm(p), p.Detach())
-					}
-				})
-				if err != nil {
-					t.Log("it ends: ", err)
-					break
-				}
+			programs, n := 0, 0
+			for ; n < wanted; programs++ {
+				n += attachOften(t, strings.Fields(args), want)
 			}
-			// Where it ends while it is traced, the tracer has waited for it.
-			got, _ := c.out.ReadString('\n')
-			if err := c.Wait(); err != nil && !errors.Is(err, syscall.ECHILD) || h.exit(c.Process.Pid) != 0 {
-				t.Error(err, h.exit(c.Process.Pid))
-			}
-			if got != want {
-				t.Errorf("%q, want %q", got, want)
-			}
-			t.Logf("%d times, %d hits", n, h.hits)
-			if n < 50 {
-				t.Errorf("attached %d times only", n)
-			}
+			t.Logf("%d times, %d programs", n, programs)
 		})
 	}
+}
+
+// attachOften attaches to a program and detaches over and over until it ends, and returns
+// how often.
+func attachOften(t *testing.T, args []string, want string) (n int) {
+	t.Helper()
+	const most = 200
+	c := spawnProgram(t, args...)
+	c.line(t)
+	h, tr := newCounter(t, Options{})
+	for ; n < most; n++ {
+		var p *Process
+		var err error
+		tr.Do(func() {
+			if p, err = tr.Attach(c.Process.Pid); err == nil {
+				err = h.arm(p)
+			}
+		})
+		if err != nil {
+			t.Log("it ends: ", err)
+			break
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Microsecond)
+		tr.Run(ctx)
+		cancel()
+		tr.Do(func() {
+			if err = p.Stop(); err == nil {
+				err = errors.Join(h.disarm(p), p.Detach())
+			}
+		})
+		if err != nil {
+			t.Log("it ends: ", err)
+			break
+		}
+	}
+	// Where it ends while it is traced, the tracer has waited for it.
+	got, _ := c.out.ReadString('\n')
+	if err := c.Wait(); err != nil && !errors.Is(err, syscall.ECHILD) || h.exit(c.Process.Pid) != 0 {
+		t.Error(err, h.exit(c.Process.Pid))
+	}
+	if got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	return n
 }
 
 func state(t testing.TB, pid int) byte {
