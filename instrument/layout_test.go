@@ -224,7 +224,7 @@ func TestStacksOfGo(t *testing.T) {
 		name    string
 		wants   func(r *analyze.Result) []Want
 		refused int // at most, as there is no room on the stack
-	}{{"every instruction", everyInst, 1000}, {"entries", firstInst, 0}} {
+	}{{"every instruction", everyInst, 5000}, {"entries", firstInst, 0}} {
 		t.Run(c.name, func(t *testing.T) {
 			l := layOut(t, self, c.wants)
 			if n := l.refused["process/go-nosplit"]; n > c.refused || n == 0 && c.refused > 0 {
