@@ -130,7 +130,8 @@ func functions(names ...string) func(m *session.Module) ([]session.Probe, error)
 		}
 		list, err = everything(filepath.Base(m.Path))(m)
 		return slices.DeleteFunc(list, func(p session.Probe) bool {
-			return !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(p.Symbol, name) })
+			return !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(p.Symbol, name) }) ||
+				strings.HasSuffix(p.Symbol, "@plt")
 		}), err
 	}
 }
@@ -163,20 +164,23 @@ func (s *started) finish(t *testing.T) {
 }
 
 // TestSwitchesUnderLoad arms, optimizes, unoptimizes and disarms probes of a program that
-// runs: alone, and with children that are followed or not.
+// runs: alone, with children that are followed or not, and with a library that comes and
+// goes.
 func TestSwitchesUnderLoad(t *testing.T) {
 	mayTrace(t)
 	program := build(t, "churn.c", "-pthread")
+	library := build(t, "churn.c", "-shared", "-fPIC", "-DLIBRARY")
 	for _, c := range []struct {
 		name   string
 		args   []string
 		follow bool
 	}{
 		{"threads", nil, false}, {"children", []string{"fork"}, false}, {"children followed", []string{"fork"}, true},
+		{"library", []string{library}, false}, {"children and library", []string{"fork", library}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := start(t, program, c.args...)
-			s, err := session.Attach(t.Context(), p.Process.Pid, session.Options{Select: functions("hot", "st"), Follow: c.follow})
+			s, err := session.Attach(t.Context(), p.Process.Pid, session.Options{Select: functions("hot", "str"), Follow: c.follow})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -255,6 +259,9 @@ func original(t *testing.T, pid int, program string) {
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if strings.Contains(string(maps), "memfd:xol") {
+		t.Errorf("memory is left:\n%s", maps)
 	}
 	base := uint64(0)
 	for line := range strings.Lines(string(maps)) {
