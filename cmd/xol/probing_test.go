@@ -244,6 +244,7 @@ func TestProbing(t *testing.T) {
 		{"trace, on a condition", "trace 'beta x=$arg1 if x == 0x1000' 'alpha x=$arg1 if x != 4096' -- true", fakeSession{}},
 		{"trace, with what went in", "trace 'alpha%return $arg1 $retval' -- true", fakeSession{}},
 		{"trace, in a function", "trace beta+3 'alpha+3 x=$arg1' -- true", fakeSession{}},
+		{"trace, in short", "trace 'r:alpha v=$retval:u8' 'p:beta $arg1' 'r:libfix:alpha $retval' -- true", fakeSession{}},
 		{"trace, lines of tracefs", "trace 'p:g/one beta a=%di' 'r:g/two libfix:alpha $retval' 'p:u/off /usr/bin/prog:0x350 %di' -- true", fakeSession{}},
 		{"latency", "latency beta alpha -- true", fakeSession{}},
 		{"latency, in JSON", "latency -o json alpha -- true", fakeSession{}},

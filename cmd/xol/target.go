@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -146,12 +147,28 @@ func parseWishes(args []string) ([]wish, error) {
 	for i, text := range args {
 		w := &list[i]
 		text, w.condition, _ = strings.Cut(text, " if ")
+		letter, definition := splitShort(text)
 		var err error
-		if w.Probe, err = notation.Parse(text); err != nil {
+		if w.Probe, err = notation.Parse(definition); err != nil {
 			return nil, err
+		}
+		if letter != "" {
+			w.Text, w.Return = text, w.Return || letter == "r"
 		}
 	}
 	return list, nil
+}
+
+// shortDefinition is a place with the first letter of an event before it, and arguments
+// after it. In tracefs a place comes first, and none starts like an argument.
+var shortDefinition = regexp.MustCompile(`^([pr]):(\S+\s+(?:\w+=)?[$%@+\\-].*)$`)
+
+// splitShort takes the letter from "r:malloc $retval"; it is empty for other notations.
+func splitShort(text string) (letter, definition string) {
+	if m := shortDefinition.FindStringSubmatch(text); m != nil {
+		return m[1], m[2]
+	}
+	return "", text
 }
 
 // withoutArguments refuses probes that record something, which only xol trace does.
