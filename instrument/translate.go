@@ -30,6 +30,11 @@ func (c *Copy) span() uint32 {
 	return last.Orig + uint32(last.Len)
 }
 
+// ItemsUntil returns how many items are before a step, or at it.
+func (c *Copy) ItemsUntil(step int) int {
+	return sort.Search(len(c.Items), func(i int) bool { return c.Items[i].Step > uint32(step) })
+}
+
 // Correction is what counts of a copy are wrong by: N has to be added to the counts of
 // the steps from First to Last of a run.
 type Correction struct {

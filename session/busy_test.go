@@ -111,6 +111,52 @@ func TestCountsAreExact(t *testing.T) {
 	}
 }
 
+// TestHitsAreToldOnce compares the hits that are told of with what threads under a timer's
+// signals have counted themselves: most signals come while a thread waits at a gate.
+func TestHitsAreToldOnce(t *testing.T) {
+	program := busy(t)
+	for _, c := range []struct {
+		name string
+		want func(m *session.Module) ([]session.Probe, error)
+	}{{"entries", named("hot0", "hot6")}, {"returns", returns("hot0", "hot6")}} {
+		t.Run(c.name, func(t *testing.T) {
+			out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close()
+			told := map[string]uint64{}
+			s, err := session.Start(t.Context(), session.Command{Path: program, Args: []string{program}, Files: []*os.File{nil, out, os.Stderr}},
+				session.Options{
+					Select: func(m *session.Module) ([]session.Probe, error) {
+						list, err := c.want(m)
+						for i := range list {
+							list[i].Action = session.Trace
+						}
+						return list, err
+					},
+					Hit: func(h *session.Hit) { told[h.Placed.Probe.Symbol]++ },
+				})
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			syscall.Kill(s.PID(), syscall.SIGTERM)
+			if status, ended, err := s.Wait(t.Context()); err != nil || !ended || status != 0 {
+				t.Fatal(status, ended, err)
+			}
+			text, _ := os.ReadFile(out.Name())
+			want := calls(t, string(text))
+			if told["hot0"] != want[0] || told["hot6"] != want[6] {
+				t.Errorf("%v, want %d and %d", told, want[0], want[6])
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // returns wants a probe at the returns of functions.
 func returns(names ...string) func(m *session.Module) ([]session.Probe, error) {
 	return func(m *session.Module) ([]session.Probe, error) {

@@ -29,6 +29,7 @@ type engine struct {
 	spaces   map[*process.Process]*space
 	layouts  map[int]*layout
 	switches switches
+	passed   passed
 	lost     error // of the front, where nothing can return it
 }
 
@@ -103,6 +104,7 @@ func (e *engine) Started(p *process.Process) (err error) {
 		if e.isa, err = arch.Probing(p.ISA()); err != nil {
 			return err
 		}
+		e.passed = passed{e.isa.Registers(), map[*process.Thread][]passage{}}
 	}
 	e.drop(p)
 	e.spaces[p] = newSpace()
@@ -351,16 +353,20 @@ func (e *engine) gate(s *space, th *process.Thread, c *copied, pc uint64) (handl
 	if !ok || w.Item < 0 || c.Items[w.Item].Kind != instrument.Gate || w.Start != uint32(pc-c.Addr) {
 		return false, nil
 	}
+	th.SetPC(pc + uint64(len(e.isa.Breakpoint(false))))
+	addr := c.Orig + uint64(c.Points[w.Step].Orig)
+	if e.passed.again(th, addr, w.Item) {
+		return true, nil
+	}
 	hit := gateHit{
 		PID: th.Process().PID(), TID: th.TID(), Number: int(c.Items[w.Item].Number), Time: time.Now(),
-		Addr: c.Orig + uint64(c.Points[w.Step].Orig), Registers: e.isa.Registers().NewState(),
+		Addr: addr, Registers: e.isa.Registers().NewState(),
 	}
 	th.SaveCore(hit.Registers)
 	e.isa.Registers().SetWord(hit.Registers, e.isa.Registers().PC, hit.Addr)
 	if err := e.front.hit(&hit, programMemory{th.Process(), s}); err != nil {
 		return false, err
 	}
-	th.SetPC(pc + uint64(len(e.isa.Breakpoint(false))))
 	return true, nil
 }
 

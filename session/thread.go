@@ -86,9 +86,10 @@ func (e *engine) leaveCopy(th *process.Thread, c *copied, pc uint64, fault bool)
 			return false, err
 		}
 		e.place(th, c, w.Step, counted)
+		e.passed.leave(th, c, w.Step, w.Item)
 		return true, nil
 	case off == w.Start:
-		e.place(th, c, w.Step, true)
+		e.placeBefore(th, c, w.Step)
 		return true, nil
 	}
 	switch p := &c.Points[w.Step]; {
@@ -103,8 +104,15 @@ func (e *engine) leaveCopy(th *process.Thread, c *copied, pc uint64, fault bool)
 	if err := e.unwind(th, c, w.Start, uint32(pc-c.Addr)); err != nil {
 		return false, err
 	}
-	e.place(th, c, w.Step, true)
+	e.placeBefore(th, c, w.Step)
 	return true, nil
+}
+
+// placeBefore puts a thread that has passed all that is inserted before a step at the
+// original of that.
+func (e *engine) placeBefore(th *process.Thread, c *copied, step int) {
+	e.place(th, c, step, true)
+	e.passed.leave(th, c, step, c.ItemsUntil(step))
 }
 
 // place puts a thread at the original of a step.
