@@ -100,7 +100,7 @@ const (
 // Lay gives all plans of functions addresses, and returns what is to be written, and
 // which of the plans could not be placed. It returns ErrNoRoom.
 func (p *Planner) Lay(plans []*Plan, mem *Memory) (*Layout, error) {
-	l := &layer{Planner: p, mem: mem, out: &Layout{}}
+	l := &layer{Planner: p, mem: mem, out: &Layout{}, traps: newByteSet(p.isa.Traps())}
 	plans = slices.Clone(plans)
 	slices.SortFunc(plans, func(a, b *Plan) int { return cmp.Compare(a.From(), b.From()) })
 	code, runs := 0, 0
@@ -156,6 +156,7 @@ type layer struct {
 	// histograms is where the first histogram is: until choose, from the first counter.
 	histograms uint64
 	stubs      []*chunk
+	traps      byteSet // bytes that trap where an instruction starts
 	taken      []machine.Range
 	buffer     []byte
 }
@@ -171,7 +172,7 @@ func (l *layer) choose(plans []*Plan, s sizes) error {
 	size := s.all()
 	need := machine.Range{Lo: min(text.Lo, l.mem.Needed.Lo), Hi: max(text.Hi, l.mem.Needed.Hi)}
 	near := machine.Range{Lo: below(need.Hi, reach), Hi: need.Lo + reach}
-	for _, high := range l.trapsByDistance() {
+	for _, high := range l.traps.near {
 		d := uint64(int64(int8(high)) << 24)
 		window := machine.Range{Lo: max(near.Lo, text.Hi+d), Hi: min(near.Hi, text.Lo+d+1<<24)}
 		if at, ok := l.find(window, size); ok {
@@ -205,14 +206,6 @@ func (l *layer) timer(number int) detour.Timer {
 	return detour.Timer{
 		Table: l.out.Table.Lo, Histogram: l.histograms + uint64(number)*detour.HistogramSize, Scale: l.mem.Scale,
 	}
-}
-
-// trapsByDistance returns the bytes that trap, those that stand for the shortest jumps
-// first when they are the highest of a displacement.
-func (l *layer) trapsByDistance() []byte {
-	list := slices.Clone(l.isa.Traps())
-	slices.SortFunc(list, func(a, b byte) int { return cmp.Compare(magnitude(a), magnitude(b)) })
-	return list
 }
 
 func magnitude(b byte) int {
@@ -305,7 +298,7 @@ func (l *layer) patch(addr uint64, code []byte) error {
 // one would not trap at the instructions inside.
 func (l *layer) jump(w *Way, target uint64) ([]byte, bool) {
 	jump, err := l.isa.JumpTo(w.Addr, target)
-	if err == nil && l.traps(w, jump) {
+	if err == nil && l.trapsInside(w, jump) {
 		return jump, true
 	}
 	at, ok := l.stub(w)
@@ -321,10 +314,10 @@ func (l *layer) jump(w *Way, target uint64) ([]byte, bool) {
 	return jump, err == nil
 }
 
-// traps reports whether a jump traps at all instructions inside.
-func (l *layer) traps(w *Way, jump []byte) bool {
+// trapsInside reports whether a jump traps at all instructions inside.
+func (l *layer) trapsInside(w *Way, jump []byte) bool {
 	for k := range jump {
-		if w.Inside>>k&1 != 0 && slices.Index(l.isa.Traps(), jump[k]) < 0 {
+		if w.Inside>>k&1 != 0 && !l.traps.has[jump[k]] {
 			return false
 		}
 	}
@@ -334,40 +327,44 @@ func (l *layer) traps(w *Way, jump []byte) bool {
 // finish sorts what has been laid out.
 func (l *layer) finish() {
 	for _, s := range l.stubs {
-		l.out.Code = append(l.out.Code, s.Range)
+		l.out.Code = append(l.out.Code, s.mapped()...)
 	}
 	slices.SortFunc(l.out.Code, func(a, b machine.Range) int { return cmp.Compare(a.Lo, b.Lo) })
 	slices.SortFunc(l.out.Parts, func(a, b machine.Part) int { return cmp.Compare(a.Addr, b.Addr) })
 	slices.SortFunc(l.out.Patches, func(a, b Patch) int { return cmp.Compare(a.Addr, b.Addr) })
-	l.out.Parts = joined(l.out.Parts)
+	l.out.Parts = joined(l.out.Parts, l.out.Code)
 	for i := range l.out.Parts {
 		part := &l.out.Parts[i]
 		l.out.Fixed = l.out.Fixed || l.out.Rebase(l.isa, part, part.Code, 0) != nil
 	}
 }
 
-// joined joins parts that all but touch.
-func joined(parts []machine.Part) (list []machine.Part) {
-	for _, p := range parts {
-		if n := len(list); n > 0 {
-			last := &list[n-1]
-			if gap := p.Addr - last.Addr - uint64(len(last.Code)); gap < mostGap {
-				last.Code = append(append(last.Code, make([]byte, gap)...), p.Code...)
-				continue
-			}
+// joined joins the parts of each range of code to one.
+func joined(parts []machine.Part, ranges []machine.Range) []machine.Part {
+	list := make([]machine.Part, 0, len(ranges))
+	for _, r := range ranges {
+		n := 0
+		for n < len(parts) && r.Holds(parts[n].Addr) {
+			n++
 		}
-		list = append(list, p)
+		if n == 0 {
+			continue
+		}
+		first, last := &parts[0], &parts[n-1]
+		part := machine.Part{Addr: first.Addr, Code: make([]byte, last.Addr+uint64(len(last.Code))-first.Addr)}
+		for i := range parts[:n] {
+			copy(part.Code[parts[i].Addr-first.Addr:], parts[i].Code)
+		}
+		list, parts = append(list, part), parts[n:]
 	}
 	return list
 }
 
-// mostGap is how many bytes between two parts are written as well.
-const mostGap = 64
-
 // chunk is memory for stubs, jumps that stand where the jump to them traps.
 type chunk struct {
 	machine.Range
-	used []uint64 // a bit for each byte
+	used  [stubChunk / 64]uint64 // a bit for each byte
+	pages uint16                 // a bit for each page that has stubs
 }
 
 // stub finds room for a jump, such that the jump of w to it traps at all instructions
@@ -375,25 +372,25 @@ type chunk struct {
 func (l *layer) stub(w *Way) (uint64, bool) {
 	s := search{origin: w.Addr + uint64(l.isa.JumpLen()), size: uint64(l.isa.JumpLen())}
 	for k := range s.allowed {
-		s.allowed[k] = everyByte
+		s.allowed[k] = &everyByte
 		if w.Inside>>(k+1)&1 != 0 {
-			s.allowed[k] = l.isa.Traps()
+			s.allowed[k] = &l.traps
 		}
 	}
-	for _, c := range l.stubs {
+	for _, c := range slices.Backward(l.stubs) { // the last one is the nearest, and has room
 		if at, ok := s.in(c); ok {
 			return at, true
 		}
 	}
-	for _, high := range s.byDistance(3) {
-		for _, next := range s.allowed[2] {
+	for _, high := range s.allowed[3].near {
+		for _, next := range s.allowed[2].list {
 			d := binary.LittleEndian.Uint32([]byte{0, 0, next, high})
 			lo := s.origin + uint64(int64(int32(d)))
 			at, ok := l.find(machine.Range{Lo: lo, Hi: lo + stubChunk + pageSize}, stubChunk)
 			if !ok {
 				continue
 			}
-			c := &chunk{Range: machine.Range{Lo: at, Hi: at + stubChunk}, used: make([]uint64, stubChunk/64)}
+			c := &chunk{Range: machine.Range{Lo: at, Hi: at + stubChunk}}
 			found, ok := s.in(c)
 			if !ok || !l.within(c) {
 				continue
@@ -411,62 +408,105 @@ func (l *layer) within(c *chunk) bool {
 	return max(c.Hi, l.code.Hi)-min(c.Lo, l.code.Lo) < reach
 }
 
-var everyByte = func() []byte {
+// byteSet is bytes that a displacement may have at a place.
+type byteSet struct {
+	list []byte
+	near []byte // those that stand for the smallest numbers first
+	has  [256]bool
+}
+
+func newByteSet(list []byte) (s byteSet) {
+	s.list, s.near = list, slices.Clone(list)
+	slices.SortFunc(s.near, func(a, b byte) int { return cmp.Compare(magnitude(a), magnitude(b)) })
+	for _, b := range list {
+		s.has[b] = true
+	}
+	return s
+}
+
+var everyByte = func() byteSet {
 	list := make([]byte, 256)
 	for i := range list {
 		list[i] = byte(i)
 	}
-	return list
+	return newByteSet(list)
 }()
 
 // search looks for the address of a stub.
 type search struct {
-	origin  uint64    // what displacements count from
-	size    uint64    // bytes of a stub
-	allowed [4][]byte // values of the displacement's bytes
+	origin  uint64      // what displacements count from
+	size    uint64      // bytes of a stub
+	allowed [4]*byteSet // values of the displacement's bytes
 }
 
-// byDistance returns the allowed values of a byte, the smallest numbers first.
-func (s *search) byDistance(k int) []byte {
-	list := slices.Clone(s.allowed[k])
-	slices.SortFunc(list, func(a, b byte) int { return cmp.Compare(magnitude(a), magnitude(b)) })
-	return list
-}
-
-// in returns a place in a chunk.
+// in takes a place in a chunk: on a page that has stubs already, if there is one.
 func (s *search) in(c *chunk) (uint64, bool) {
 	first := int64(c.Lo-s.origin) >> 16
-	for upper := first; upper <= first+1; upper++ {
-		if upper != int64(int16(upper)) || !s.allows(2, byte(upper)) || !s.allows(3, byte(upper>>8)) {
-			continue
-		}
-		for _, d1 := range s.allowed[1] {
-			base := s.origin + uint64(upper<<16) + uint64(d1)<<8
-			if base+255 < c.Lo || base >= c.Hi {
+	for _, fresh := range []bool{false, true} {
+		for upper := first; upper <= first+1; upper++ {
+			if upper != int64(int16(upper)) || !s.allowed[2].has[byte(upper)] || !s.allowed[3].has[byte(upper>>8)] {
 				continue
 			}
-			for _, d0 := range s.allowed[0] {
-				if at := base + uint64(d0); at >= c.Lo && at+s.size <= c.Hi && c.take(at, s.size) {
-					return at, true
-				}
+			if at, ok := s.among(c, s.origin+uint64(upper<<16), fresh); ok {
+				return at, true
 			}
 		}
 	}
 	return 0, false
 }
 
-func (s *search) allows(k int, b byte) bool { return slices.Index(s.allowed[k], b) >= 0 }
+// among takes a place in a chunk, among those whose displacements have the same upper
+// half.
+func (s *search) among(c *chunk, from uint64, fresh bool) (uint64, bool) {
+	for _, d1 := range s.allowed[1].list {
+		base := from + uint64(d1)<<8
+		if base+255 < c.Lo || base >= c.Hi {
+			continue
+		}
+		lo, hi := max(base, c.Lo), min(base+255+s.size, c.Hi)
+		if !fresh && !(c.usedPage(lo) && c.usedPage(hi-1)) {
+			continue
+		}
+		for _, d0 := range s.allowed[0].list {
+			if at := base + uint64(d0); at >= lo && at+s.size <= hi && c.take(at, s.size) {
+				return at, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// usedPage reports whether the page of an address has stubs.
+func (c *chunk) usedPage(at uint64) bool { return c.pages>>((at-c.Lo)/pageSize)&1 != 0 }
 
 // take takes n bytes, if they are free.
 func (c *chunk) take(at, n uint64) bool {
 	off := at - c.Lo
-	for i := off; i < off+n; i++ {
-		if c.used[i/64]>>(i%64)&1 != 0 {
-			return false
+	first, last, shift := off/64, (off+n-1)/64, off%64
+	low := (uint64(1)<<n - 1) << shift
+	high := (uint64(1)<<n - 1) >> (64 - shift) // what does not fit in there
+	if c.used[first]&low != 0 || first != last && c.used[last]&high != 0 {
+		return false
+	}
+	c.used[first] |= low
+	if first != last {
+		c.used[last] |= high
+	}
+	c.pages |= 1<<(off/pageSize) | 1<<((off+n-1)/pageSize)
+	return true
+}
+
+// mapped returns the pages that have stubs.
+func (c *chunk) mapped() (list []machine.Range) {
+	for at := c.Lo; at < c.Hi; at += pageSize {
+		if !c.usedPage(at) {
+			continue
+		}
+		if n := len(list); n > 0 && list[n-1].Hi == at {
+			list[n-1].Hi += pageSize
+		} else {
+			list = append(list, machine.Range{Lo: at, Hi: at + pageSize})
 		}
 	}
-	for i := off; i < off+n; i++ {
-		c.used[i/64] |= 1 << (i % 64)
-	}
-	return true
+	return list
 }

@@ -235,7 +235,7 @@ func TestStacksOfGo(t *testing.T) {
 			for _, plan := range l.plans {
 				fn, _ := l.p.a.FunctionAt(plan.From() - testBias)
 				if _, known := checks[fn.Addr]; !known {
-					checks[fn.Addr] = newFunction(l.p, l.p.a.Judge(fn), &analyze.Flow{}).checksStack()
+					checks[fn.Addr] = (&function{Planner: l.p, r: l.p.a.Judge(fn)}).checksStack()
 				}
 				copy := plan.Copy()
 				if copy == nil {

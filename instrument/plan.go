@@ -155,16 +155,13 @@ func NewPlanner(a *analyze.Analysis, bias uint64) (*Planner, error) {
 
 // Function plans what is wanted in a judged function. wants are sorted by address.
 func (p *Planner) Function(r *analyze.Result, wants []Want) (*Function, error) {
-	flow, err := p.a.Flow(r)
-	if err != nil {
-		return nil, err
-	}
-	f := newFunction(p, r, flow)
+	f := &function{Planner: p, r: r, isGo: p.a.Image.IsGo(r.Addr)}
+	f.full = f.isGo && !f.checksStack()
 	f.place(wants)
 	if err := f.plan(); err != nil {
 		return nil, err
 	}
-	return &f.out, nil
+	return &f.out, f.err
 }
 
 // spot is a want at an instruction.
@@ -179,22 +176,21 @@ type spot struct {
 // function is a function that is being planned for.
 type function struct {
 	*Planner
-	r       *analyze.Result
-	flow    *analyze.Flow
-	leaders []bool // an instruction starts a block
-	reached []bool // execution may come to an instruction
-	spots   []spot
-	isGo    bool
-	full    bool // of the stack there may be nothing left
-	out     Function
+	r     *analyze.Result
+	spots []spot
+	isGo  bool
+	full  bool // of the stack there may be nothing left
+	out   Function
+	err   error // why its control flow is not known
+
+	known *control // by reach
 }
 
-func newFunction(p *Planner, r *analyze.Result, flow *analyze.Flow) *function {
-	f := &function{Planner: p, r: r, flow: flow, isGo: p.a.Image.IsGo(r.Addr)}
-	f.full = f.isGo && !f.checksStack()
-	f.leaders, f.reached = make([]bool, len(r.Insts)), make([]bool, len(r.Insts))
-	f.reach()
-	return f
+// control is where execution goes in a function. Most probes at entries do without.
+type control struct {
+	*analyze.Flow
+	leaders []bool // an instruction starts a block
+	reached []bool // execution may come to an instruction
 }
 
 // checksStack reports whether a function of Go makes sure that it has room on the stack,
@@ -210,38 +206,55 @@ func (f *function) checksStack() bool {
 	return false
 }
 
-// reach finds out where execution may come.
-func (f *function) reach() {
-	blocks := f.flow.Blocks
-	seen, todo := make([]bool, len(blocks)), []int{}
+// reach finds out where execution may come, once.
+func (f *function) reach() *control {
+	if f.known != nil {
+		return f.known
+	}
+	k := &control{leaders: make([]bool, len(f.r.Insts)), reached: make([]bool, len(f.r.Insts))}
+	f.known = k
+	if k.Flow, f.err = f.a.Flow(f.r); f.err != nil {
+		k.Flow = new(analyze.Flow)
+		return k
+	}
+	seen, todo := make([]bool, len(k.Blocks)), []int{}
 	visit := func(b int) {
 		if !seen[b] {
 			seen[b] = true
 			todo = append(todo, b)
 		}
 	}
-	for b := range blocks {
-		f.leaders[blocks[b].From] = true
-		if f.flow.Open || f.entryIn(f.r.Insts[blocks[b].From].Addr, 1) {
+	for b := range k.Blocks {
+		from := k.Blocks[b].From
+		k.leaders[from] = true
+		if k.Open || f.entryIn(f.r.Insts[from].Addr, 1) {
 			visit(b)
 		}
 	}
 	for len(todo) > 0 {
-		b := &blocks[todo[len(todo)-1]]
+		b := &k.Blocks[todo[len(todo)-1]]
 		todo = todo[:len(todo)-1]
 		for i := b.From; i < b.To; i++ {
-			f.reached[i] = true
+			k.reached[i] = true
 		}
 		for _, next := range b.Next {
 			visit(next)
 		}
 	}
+	return k
 }
+
+// leader reports whether instruction i starts a block.
+func (f *function) leader(i int) bool { return f.reach().leaders[i] }
+
+// reached reports whether execution may come to instruction i, as it does to the first.
+func (f *function) reached(i int) bool { return i == 0 || f.reach().reached[i] }
 
 // entryIn reports whether execution may come from elsewhere to one of n addresses.
 func (f *function) entryIn(addr, n uint64) bool {
-	i, found := slices.BinarySearch(f.flow.Entries, addr)
-	return found || i < len(f.flow.Entries) && f.flow.Entries[i] < addr+n
+	entries := f.reach().Entries
+	i, found := slices.BinarySearch(entries, addr)
+	return found || i < len(entries) && entries[i] < addr+n
 }
 
 func (f *function) refuse(want int, rule *classify.Rule) {
@@ -262,7 +275,7 @@ func (f *function) place(wants []Want) {
 			f.refuse(w, &ruleNotInstruction)
 		case !f.r.Verdicts[i].OK():
 			f.refuse(w, f.r.Verdicts[i].Rule)
-		case !f.reached[i]:
+		case !f.reached(i):
 			f.refuse(w, &ruleNotReached)
 		case f.isa.Immovable(&f.r.Insts[i]) != nil:
 			f.refuse(w, f.isa.Immovable(&f.r.Insts[i]))
@@ -281,7 +294,7 @@ var order = [...]uint8{Stop: 0, Count: 1, Gate: 2, Start: 3}
 
 func (f *function) placeReturns(w int, want *Want) {
 	for i := range f.r.Insts {
-		if !f.reached[i] {
+		if !f.reached(i) {
 			continue
 		}
 		leaves, atJump := f.leaves(i)
@@ -320,8 +333,8 @@ func (f *function) partOf(addr uint64) bool {
 // goesElsewhere reports whether an indirect jump leaves the function: it has no table,
 // and it is understood.
 func (f *function) goesElsewhere(i int) bool {
-	for b := range f.flow.Blocks {
-		if block := &f.flow.Blocks[b]; block.To == i+1 {
+	for b := range f.reach().Blocks {
+		if block := &f.reach().Blocks[b]; block.To == i+1 {
 			return block.Exits&optcheck.ExitPointer != 0
 		}
 	}

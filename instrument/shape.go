@@ -67,7 +67,7 @@ func (f *function) region(first int) (p piece, ok bool) {
 	at := first
 	if f.r.Insts[first].Has(decode.LandingPad) {
 		at++
-		if at == len(f.r.Insts) || f.entryIn(f.r.Insts[at].Addr, 1) || f.leaders[at] {
+		if at == len(f.r.Insts) || f.entryIn(f.r.Insts[at].Addr, 1) || f.leader(at) {
 			return p, false
 		}
 		p.insts = append(p.insts, first)
@@ -104,7 +104,7 @@ func (f *function) movesWhole() bool {
 		return false
 	}
 	for i := range f.r.Insts {
-		if f.reached[i] && f.r.Insts[i].Has(decode.Invalid) {
+		if f.reached(i) && f.r.Insts[i].Has(decode.Invalid) {
 			return false
 		}
 	}
@@ -115,7 +115,7 @@ func (f *function) movesWhole() bool {
 func (f *function) whole() piece {
 	p := piece{whole: true, spots: f.spots}
 	for i := range f.r.Insts {
-		if f.reached[i] {
+		if f.reached(i) {
 			p.insts = append(p.insts, i)
 		}
 	}
@@ -147,8 +147,8 @@ func (f *function) whole() piece {
 // keepsPad reports whether instruction i is a landing pad that can stay: the way into
 // the copy is the instruction after it, to which nothing else leads.
 func (f *function) keepsPad(i int) bool {
-	return f.r.Insts[i].Has(decode.LandingPad) && i+1 < len(f.r.Insts) && f.reached[i+1] &&
-		!f.leaders[i+1] && !f.entryIn(f.r.Insts[i+1].Addr, 1)
+	return f.r.Insts[i].Has(decode.LandingPad) && i+1 < len(f.r.Insts) && f.reached(i+1) &&
+		!f.leader(i+1) && !f.entryIn(f.r.Insts[i+1].Addr, 1)
 }
 
 // hasRoom reports whether a jump overwrites nothing that execution may come to from
@@ -159,7 +159,7 @@ func (f *function) hasRoom(w *Way) bool {
 	if n == uint64(f.isa.Align()) {
 		return true
 	}
-	if f.entryIn(w.Addr+1, n-1) || f.staysIn(w.Addr, end) || end > f.r.End()+f.flow.Slack {
+	if f.entryIn(w.Addr+1, n-1) || f.staysIn(w.Addr, end) || end > f.r.End()+f.reach().Slack {
 		return false
 	}
 	for _, m := range f.r.Marks {
@@ -173,7 +173,7 @@ func (f *function) hasRoom(w *Way) bool {
 // staysIn reports whether an instruction that cannot be moved starts in [lo, hi).
 func (f *function) staysIn(lo, hi uint64) bool {
 	for i := decode.From(f.r.Insts, lo); i < len(f.r.Insts) && f.r.Insts[i].Addr < hi; i++ {
-		if f.reached[i] && f.isa.Immovable(&f.r.Insts[i]) != nil {
+		if f.reached(i) && f.isa.Immovable(&f.r.Insts[i]) != nil {
 			return true
 		}
 	}
@@ -238,7 +238,7 @@ func moved(inst decode.Inst, bias uint64) decode.Inst {
 func (f *function) insert(plan *Plan, p *piece) (places []Place, refused []spot) {
 	at := 0
 	for step, i := range p.insts {
-		if len(plan.Runs) > 0 {
+		if len(plan.Runs) > 0 && at < len(p.spots) { // else nothing more is counted
 			if last := &plan.Runs[len(plan.Runs)-1]; last.Last == step-1 && f.continues(p.insts[step-1], i) {
 				last.Last = step
 			}
@@ -286,5 +286,5 @@ func (f *function) deadFlags(i int) uint64 {
 // by no other way.
 func (f *function) continues(i, j int) bool {
 	inst := &f.r.Insts[i]
-	return j == i+1 && inst.Flow == decode.FlowNone && inst.FallsThrough() && !f.leaders[j] && !f.entryIn(f.r.Insts[j].Addr, 1)
+	return j == i+1 && inst.Flow == decode.FlowNone && inst.FallsThrough() && !f.leader(j) && !f.entryIn(f.r.Insts[j].Addr, 1)
 }

@@ -43,6 +43,7 @@ type Process struct {
 type space struct {
 	members []*Process
 	stops   int                  // how often it is stopped
+	stopped time.Time            // since when it is
 	breaks  map[uint64]*ownBreak // breakpoints of this package
 	gate    uint64               // an instruction that calls the system; 0 where none is known
 	scratch uint64               // a page of ours; 0 where there is none
@@ -122,6 +123,7 @@ func (p *Process) stop() error {
 	if s.stops++; s.stops > 1 {
 		return nil
 	}
+	s.stopped = time.Now()
 	err := p.tracer.halt(s, lateAfter)
 	if err == nil && !p.ended && !p.replaced {
 		err = p.trap.look(p)
@@ -145,6 +147,7 @@ func (p *Process) Resume() error {
 		return &Error{PID: p.pid, Err: errors.New("it is not stopped")}
 	}
 	if s.stops--; s.stops == 0 {
+		p.tracer.longest = max(p.tracer.longest, time.Since(s.stopped))
 		for _, th := range slices.Clone(s.tasks()) {
 			p.tracer.release(th)
 		}

@@ -46,6 +46,7 @@ type Tracer struct {
 	released  map[int]*Process        // children of our own that are traced no more
 	queue     []event
 	lastEnded *Process
+	longest   time.Duration // of all times between Process.Stop and Resume
 }
 
 // request is a function to run on the tracer's thread.
@@ -173,6 +174,9 @@ func (t *Tracer) Close() error {
 	}
 	return err
 }
+
+// LongestStop returns how long a process was stopped at most, from Process.Stop to Resume.
+func (t *Tracer) LongestStop() time.Duration { return t.longest }
 
 // Processes returns the traced processes, in the order of their ids.
 func (t *Tracer) Processes() []*Process {

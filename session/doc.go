@@ -134,4 +134,6 @@ type Summary struct {
 	Hits                       uint64
 	// Missed are hits that Options.Hit was not told of, Lost probes that went away with their text.
 	Missed, Lost uint64
+	// LongestStop is how long all threads of a process were stopped at a time, at most.
+	LongestStop time.Duration
 }

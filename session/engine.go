@@ -30,7 +30,8 @@ type engine struct {
 	layouts  map[int]*layout
 	switches switches
 	passed   passed
-	lost     error // of the front, where nothing can return it
+	longest  time.Duration // stop of which the front has been told
+	lost     error         // of the front, where nothing can return it
 }
 
 func newEngine(f front, follow, dry bool) *engine {
@@ -158,7 +159,8 @@ func (e *engine) even(p *process.Process, s *space) error {
 			return err
 		}
 	}
-	return cmp.Or(e.setIn(p, e.switches), e.update(p))
+	_, err := e.setIn(p, e.switches)
+	return cmp.Or(err, e.update(p))
 }
 
 // Exited forgets a process.
@@ -202,7 +204,7 @@ func (e *engine) update(p *process.Process) error {
 		return err
 	}
 	if gone := s.forget(maps); len(gone) > 0 {
-		if err := e.unload(p, gone); err != nil {
+		if err := e.unload(p, s, gone); err != nil {
 			return err
 		}
 		if maps, err = p.Maps(); err != nil {
@@ -241,20 +243,28 @@ func (e *engine) update(p *process.Process) error {
 	return nil
 }
 
+// tellStops tells the front if a process was stopped for longer than any before.
+func (e *engine) tellStops() {
+	if longest := e.tracer.LongestStop(); longest > e.longest {
+		e.longest = longest
+		e.lost = errors.Join(e.lost, e.front.stopped(longest))
+	}
+}
+
 // unload removes what has been put into a process for text that is not mapped any more,
 // unless a thread is there.
-func (e *engine) unload(p *process.Process, gone []*placed) (err error) {
+func (e *engine) unload(p *process.Process, s *space, gone []*placed) error {
 	if err := p.Stop(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.Resume()) }()
+	var unused []*placed
 	for _, q := range gone {
 		e.release(q)
 		if !slices.ContainsFunc(p.Tasks(), func(th *process.Thread) bool { return !th.Stopped() || q.owns(th.PC()) }) {
-			err = errors.Join(err, q.remove(p))
+			unused = append(unused, q)
 		}
 	}
-	return err
+	return errors.Join(p.Resume(), e.remove(p, s, unused))
 }
 
 // put puts a placement into a process, for a file that it has mapped, and tells the front.
@@ -272,25 +282,45 @@ func (e *engine) install(p *process.Process, s *space, q *placed, of *process.Ma
 	if err := q.rebase(e.isa); err != nil {
 		return nil, err
 	}
+	begun := false
 	err = e.inStops(p, s, func() (more bool, err error) {
-		if q.mapped {
+		if begun {
 			return q.advance(p, e.switches, e.isa.Breakpoint(false))
 		}
-		if c, err = q.mapMemory(p); err != nil {
-			return false, err
-		}
+		begun = true
 		s.placed, s.loaded = append(s.placed, q), append(s.loaded, *of)
-		return true, nil
+		c, err = q.mapData(p)
+		return err == nil, err
 	})
-	if err == nil {
-		return c, nil
-	}
-	if q.mapped { // what has been written of it may have been executed
-		back := set(p, []*placed{q}, switches{Disarmed: true}, nil)
-		err = errors.Join(err, e.inStops(p, s, back))
-		q.done = 0
+	if err != nil {
+		err = errors.Join(err, e.giveUp(p, s, q))
 	}
 	return c, err
+}
+
+// giveUp takes back what has been put into a process. Its code stays, if text has led
+// there.
+func (e *engine) giveUp(p *process.Process, s *space, q *placed) error {
+	if q.done > 0 {
+		err := e.inStops(p, s, set(p, []*placed{q}, switches{Disarmed: true}, nil))
+		q.done = 0
+		return err
+	}
+	s.placed = slices.DeleteFunc(s.placed, func(other *placed) bool { return other == q })
+	e.release(q)
+	return e.remove(p, s, []*placed{q})
+}
+
+// remove takes the memory of layouts away, to which nothing leads.
+func (e *engine) remove(p *process.Process, s *space, list []*placed) error {
+	maps, err := p.Maps()
+	if err != nil {
+		return err
+	}
+	for _, q := range list {
+		err = errors.Join(err, e.inStops(p, s, func() (bool, error) { return q.remove(p, maps) }))
+	}
+	return err
 }
 
 // Text is changed a part at a time, each with all threads stopped for no longer than
@@ -302,6 +332,7 @@ const (
 
 // inStops calls step with the process stopped, again and again until there is no more.
 func (e *engine) inStops(p *process.Process, s *space, step func() (more bool, err error)) error {
+	defer e.tellStops()
 	for {
 		more, err := e.inStop(p, s, step)
 		if !more {
@@ -422,28 +453,28 @@ func (e *engine) set(to switches) error {
 		e.switches = to
 		for _, p := range e.tracer.Processes() {
 			if e.spaces[p] != nil && p.Shares() == nil {
-				err = errors.Join(err, e.setIn(p, to))
+				_, setErr := e.setIn(p, to)
+				err = errors.Join(err, goneIsFine(setErr))
 			}
 		}
 	})
 	return errors.Join(err, doErr)
 }
 
-// setIn has the text of a process be as switches say.
-func (e *engine) setIn(p *process.Process, to switches) error {
+// setIn has the text of a process be as switches say. Where it is disarmed, all threads
+// are at original addresses then, unless one is stuck in the kernel.
+func (e *engine) setIn(p *process.Process, to switches) (stuck bool, err error) {
 	s := e.spaces[p]
 	next := set(p, s.placed, to, e.isa.Breakpoint(false))
-	err := e.inStops(p, s, func() (more bool, err error) {
+	err = e.inStops(p, s, func() (more bool, err error) {
 		if more, err = next(); more || !to.Disarmed {
 			return more, err
 		}
-		_, left := e.leaveAll(p, s)
+		var left error
+		stuck, left = e.leaveAll(p, s)
 		return false, errors.Join(err, left)
 	})
-	if errors.Is(err, process.ErrGone) {
-		return nil
-	}
-	return err
+	return stuck, err
 }
 
 // leaveAll has all threads of a stopped process be at original addresses. It reports
@@ -470,30 +501,27 @@ func (e *engine) clean(p *process.Process) error {
 	if s == nil {
 		return nil
 	}
+	defer e.drop(p)
 	if len(s.placed) == 0 {
-		e.drop(p)
 		return nil
 	}
-	restored := e.setIn(p, switches{Disarmed: true})
-	if err := p.Stop(); err != nil {
-		if errors.Is(err, process.ErrGone) {
-			err = nil
-		}
-		return errors.Join(restored, err)
-	}
-	stuck, err := e.leaveAll(p, s)
-	errs := []error{restored, err}
+	stuck, err := e.setIn(p, switches{Disarmed: true})
 	if !stuck && err == nil { // else a thread may still be there
-		for _, q := range s.placed {
-			errs = append(errs, q.remove(p))
-		}
+		err = e.remove(p, s, s.placed)
 	}
 	for _, q := range s.placed {
 		e.release(q)
 	}
 	s.placed = nil
-	e.drop(p)
-	return errors.Join(append(errs, p.Resume())...)
+	return goneIsFine(err)
+}
+
+// goneIsFine drops the error that a process has ended: there is nothing to do then.
+func goneIsFine(err error) error {
+	if errors.Is(err, process.ErrGone) {
+		return nil
+	}
+	return err
 }
 
 // withdraw takes everything back in all processes.

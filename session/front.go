@@ -27,6 +27,8 @@ type front interface {
 	// hit tells of a thread at a gate, which waits for the return. mem is the memory as the
 	// program has it.
 	hit(h *gateHit, mem machine.Memory) error
+	// stopped tells how long a process was stopped at most until now.
+	stopped(longest time.Duration) error
 	// corrected tells by what counts are wrong.
 	corrected(c *corrected) error
 	// exited tells of the end of a process.

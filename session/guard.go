@@ -15,6 +15,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -81,7 +82,7 @@ type wireCommand struct {
 }
 
 // toFront is what a guard says to its session: one of the fields. All but Done, Exited,
-// Gone and Corrected are to be answered.
+// Gone, Stopped and Corrected are to be answered.
 type toFront struct {
 	Begun     bool // with PID or Err
 	PID       int
@@ -89,7 +90,8 @@ type toFront struct {
 	Installed *installed
 	Hit       *gateHit
 	Corrected *corrected
-	Gone      *int // the number of a placement
+	Gone      *int          // the number of a placement
+	Stopped   time.Duration // the longest stop
 	Exited    *exit
 	Memory    []byte // answers Read
 	Set       bool   // with Err: answers Set
@@ -259,6 +261,8 @@ func (g *guard) plan(m *mapped) ([]placement, error) {
 	return receivedPlacements(answer.Placements), err
 }
 
+func (g *guard) stopped(longest time.Duration) error { return g.write(&toFront{Stopped: longest}) }
+
 func (g *guard) gone(number int) error { return g.write(&toFront{Gone: &number}) }
 
 func (g *guard) installed(i *installed) error {
@@ -399,6 +403,8 @@ func (g *guarded) answer(m *toFront) error {
 		err = s.hit(m.Hit, remoteMemory{g})
 	case m.Corrected != nil:
 		return s.corrected(m.Corrected)
+	case m.Stopped != 0:
+		return s.stopped(m.Stopped)
 	case m.Gone != nil:
 		return s.gone(*m.Gone)
 	case m.Exited != nil:

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"syscall"
+	"time"
 
 	"xol/analyze"
 	"xol/arch"
@@ -199,6 +200,14 @@ func (s *Session) gone(number int) error {
 	at := s.placements[number]
 	s.placements[number] = nil
 	return at.end(number)
+}
+
+// stopped notes how long a process was stopped at most.
+func (s *Session) stopped(longest time.Duration) error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.longest = longest
+	return nil
 }
 
 // corrected notes by what counts are wrong.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"xol/process"
 )
@@ -23,6 +24,8 @@ type Session struct {
 	files      map[fileKey]*file
 	layouts    []*laid // by their numbers
 	placements []*laid // by the numbers of placements; nil where no process has it
+
+	longest time.Duration // stop of a process
 
 	measure     sync.Once
 	nanoseconds uint64 // per tick of the CPU's clock, times 2^32
@@ -198,5 +201,8 @@ func (s *Session) Summary() Summary {
 		}
 		sum.Hits += s.Hits(p)
 	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	sum.LongestStop = s.longest
 	return sum
 }

@@ -49,9 +49,12 @@ type placed struct {
 	spaces *int   // how many have it
 
 	// How far it has come to be.
-	mapped bool
-	code   [][]byte // of the parts, as it is here, where it has not been written
-	done   int      // how many of the patches have been made
+	held   []machine.Range // what has been mapped, at its addresses here
+	mapped int             // how many ranges of code are among it
+	code   [][]byte        // of the parts, as it is here
+	part   int             // how many of them have been written
+	offset int             // how much of the next one
+	done   int             // how many of the patches have been made
 }
 
 func (s *space) clone() *space {
@@ -124,9 +127,9 @@ func (l *layout) copyOf(addr uint64) (c *instrument.Copy, step int) {
 // maxSpan is how far back the copy of a function may start.
 const maxSpan = 1 << 30
 
-// owns reports whether an address is in the code that has been put into the process.
+// owns reports whether an address is in what has been put into the process.
 func (p *placed) owns(addr uint64) bool {
-	return slices.ContainsFunc(p.Code, func(r machine.Range) bool { return r.Holds(addr - p.delta) })
+	return slices.ContainsFunc(p.held, func(r machine.Range) bool { return r.Holds(addr) })
 }
 
 // own reports whether an address is in code that has been put into the process.
@@ -217,63 +220,76 @@ func (q *placed) rebase(isa arch.Prober) error {
 	return nil
 }
 
-// mapMemory maps what a layout needs, or nothing. It returns the memory of the counters;
-// nil where there are none.
-func (q *placed) mapMemory(p *process.Process) (counters *os.File, err error) {
-	var have []machine.Range
-	take := func(r machine.Range, mapIt func(addr, size uint64) error) {
-		if r.Hi == r.Lo || err != nil {
-			return
+// mapData maps what code works on. It returns the memory of the counters; nil where there
+// are none.
+func (q *placed) mapData(p *process.Process) (counters *os.File, err error) {
+	if r := q.here(q.Counters); r.Hi > r.Lo {
+		if counters, err = p.MapShared(r.Lo, r.Hi-r.Lo); err != nil {
+			return nil, err
 		}
-		if err = mapIt(r.Lo+q.delta, r.Hi-r.Lo); err == nil {
-			have = append(have, r)
+		q.held = append(q.held, r)
+	}
+	if r := q.here(q.Table); r.Hi > r.Lo {
+		if err := p.Map(r.Lo, r.Hi-r.Lo, machine.PermRead|machine.PermWrite); err != nil {
+			return counters, err
 		}
+		q.held = append(q.held, r)
 	}
-	for _, r := range q.Code {
-		take(r, func(addr, size uint64) error { return p.Map(addr, size, machine.PermRead|machine.PermExec) })
-	}
-	take(q.Counters, func(addr, size uint64) (err error) {
-		counters, err = p.MapShared(addr, size)
-		return err
-	})
-	take(q.Table, func(addr, size uint64) error { return p.Map(addr, size, machine.PermRead|machine.PermWrite) })
-	if err != nil {
-		return counters, errors.Join(err, q.unmap(p, have))
-	}
-	q.mapped = true
 	return counters, nil
 }
 
-// unmap takes memory of a layout away.
-func (q *placed) unmap(p *process.Process, list []machine.Range) error {
-	var errs []error
-	for _, r := range list {
-		if r.Hi > r.Lo {
-			errs = append(errs, p.Unmap(r.Lo+q.delta, r.Hi-r.Lo))
-		}
+// here returns addresses of the layout as they are in the process.
+func (q *placed) here(r machine.Range) machine.Range {
+	return machine.Range{Lo: r.Lo + q.delta, Hi: r.Hi + q.delta}
+}
+
+// mapCode maps the next range of code.
+func (q *placed) mapCode(p *process.Process) error {
+	r := q.here(q.Code[q.mapped])
+	err := p.Map(r.Lo, r.Hi-r.Lo, machine.PermRead|machine.PermExec)
+	if err == nil {
+		q.held = append(q.held[:len(q.held):len(q.held)], r) // that of children goes on by itself
+		q.mapped++
 	}
-	return errors.Join(errs...)
+	return err
 }
 
-// remove takes all memory of a layout away.
-func (q *placed) remove(p *process.Process) error {
-	return q.unmap(p, append(slices.Clone(q.Code), q.Counters, q.Table))
+// remove takes memory of the layout away, as much as can be with one call, as others of
+// the program's own are not to be touched; maps are all that it has.
+func (q *placed) remove(p *process.Process, maps []process.Mapping) (more bool, err error) {
+	if len(q.held) == 0 {
+		return false, nil
+	}
+	slices.SortFunc(q.held, func(a, b machine.Range) int { return cmp.Compare(a.Lo, b.Lo) })
+	n, span := 1, q.held[0]
+	for ; n < len(q.held); n++ {
+		next := q.held[n]
+		if slices.ContainsFunc(maps, func(m process.Mapping) bool { return m.Lo < next.Lo && m.Hi > span.Hi }) {
+			break
+		}
+		span.Hi = next.Hi
+	}
+	q.held = q.held[n:]
+	return len(q.held) > 0, p.Unmap(span.Lo, span.Hi-span.Lo)
 }
 
-// advance writes some more of the code, to which nothing leads yet, or changes some more
-// of the text.
+// advance maps or writes some more of the code, to which nothing leads yet, or changes some
+// more of the text.
 func (q *placed) advance(p *process.Process, to switches, trap []byte) (more bool, err error) {
-	if len(q.code) == 0 {
+	if q.mapped < len(q.Code) {
+		err := q.mapCode(p)
+		return err == nil, err
+	}
+	if q.part == len(q.code) {
 		return q.patch(p, to, trap)
 	}
-	code, part := q.code[0], &q.Parts[len(q.Parts)-len(q.code)]
-	n := min(len(code), mostText)
-	if err := p.Write(part.Addr+uint64(len(part.Code)-len(code))+q.delta, code[:n]); err != nil {
+	code := q.code[q.part]
+	n := min(len(code)-q.offset, mostText)
+	if err := p.Write(q.Parts[q.part].Addr+q.delta+uint64(q.offset), code[q.offset:][:n]); err != nil {
 		return false, err
 	}
-	q.code = slices.Clone(q.code) // that of children goes on by itself
-	if q.code[0] = code[n:]; n == len(code) {
-		q.code = q.code[1:]
+	if q.offset += n; q.offset == len(code) {
+		q.part, q.offset = q.part+1, 0
 	}
 	return true, nil
 }
