@@ -88,6 +88,10 @@ func TestCountsAreExact(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			begun := func(p *session.Placed) bool { return strings.HasPrefix(p.Probe.Symbol, "hot") && s.Hits(p) > 0 }
+			for !slices.ContainsFunc(s.Placed(), begun) {
+				time.Sleep(10 * time.Millisecond)
+			}
 			time.Sleep(300 * time.Millisecond)
 			syscall.Kill(s.PID(), syscall.SIGTERM)
 			if status, ended, err := s.Wait(t.Context()); err != nil || !ended || status != 0 {
