@@ -533,7 +533,8 @@ func attachOften(t *testing.T, args []string, want string) (n int) {
 			break
 		}
 	}
-	// Where it ends while it is traced, the tracer has waited for it.
+	// Where it ends while it is traced, the tracer waits for it.
+	run(t, tr)
 	got, _ := c.out.ReadString('\n')
 	if err := c.Wait(); err != nil && !errors.Is(err, syscall.ECHILD) || h.exit(c.Process.Pid) != 0 {
 		t.Error(err, h.exit(c.Process.Pid))
