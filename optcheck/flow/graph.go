@@ -40,6 +40,7 @@ type Tracer struct {
 	chain  []int32 // by branch: likewise, the one before with the same target
 	// indirect is 1 + the last indirect jump, which chain goes on from as well.
 	indirect int32
+	around   extent // that was last asked for
 
 	steps, depth int // left
 	shallow      int // where it is not 0, nothing is looked for where ways meet
@@ -96,6 +97,7 @@ func (t *Tracer) begin() {
 func (t *Tracer) link() {
 	n := len(t.insts)
 	t.linked, t.indirect = true, 0
+	t.around = extent{}
 	t.facts = t.isa.Facts(t.f, t.mem)
 	t.marks, t.into, t.chain = resize(t.marks, n), resize(t.into, n), resize(t.chain, n)
 	t.seen = resize(t.seen, n/64+1)
@@ -284,21 +286,40 @@ func (t *Tracer) enter(j int, disp uint64, over ways, indirect *bool) (falls boo
 }
 
 // enterIndirect puts the indirect jumps on the list that stay in the function
-// that holds instruction j. There may be several functions in text without
-// symbols.
+// that holds instruction j.
 func (t *Tracer) enterIndirect(j int, disp uint64) {
-	from, to := j, j+1
-	for from > 0 && t.marks[from]&markEntry == 0 {
-		from--
+	if !t.around.holds(j) {
+		t.around = t.extentOf(j)
 	}
-	for to < len(t.insts) && t.marks[to]&markEntry == 0 {
-		to++
-	}
-	for b := t.indirect; b != 0; b = t.chain[b-1] {
-		if k := int(b - 1); from <= k && k < to && !t.isa.IsTailCall(t.insts, k) {
+	// The chain goes from high to low.
+	for b := t.around.indirect; b != 0 && t.around.holds(int(b-1)); b = t.chain[b-1] {
+		if !t.isa.IsTailCall(t.insts, int(b-1)) {
 			t.work = append(t.work, position{b - 1, disp})
 		}
 	}
+}
+
+// extent is where a function is: there may be several in text without symbols.
+type extent struct {
+	from, to int
+	indirect int32 // 1 + its last indirect jump, or that of a function before it
+}
+
+func (e *extent) holds(j int) bool { return e.from <= j && j < e.to }
+
+// extentOf returns the extent of the function that holds instruction j.
+func (t *Tracer) extentOf(j int) extent {
+	e := extent{j, j + 1, t.indirect}
+	for e.from > 0 && t.marks[e.from]&markEntry == 0 {
+		e.from--
+	}
+	for e.to < len(t.insts) && t.marks[e.to]&markEntry == 0 {
+		e.to++
+	}
+	for e.indirect != 0 && int(e.indirect-1) >= e.to {
+		e.indirect = t.chain[e.indirect-1]
+	}
+	return e
 }
 
 // resize returns a slice of n zero values, in s's memory where that suffices.
