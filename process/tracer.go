@@ -264,7 +264,7 @@ func (t *Tracer) collectAll(idle func() bool) error {
 // (SA_RESTART). So one signal that Go does nothing with has a handler that does not.
 type bell struct {
 	waiting atomic.Bool
-	polling bool // there is no such signal
+	polling atomic.Bool // there is no such signal
 }
 
 const bellSignal = 62
@@ -280,7 +280,7 @@ type action struct {
 	mask     signalMask
 }
 
-func (b *bell) install() { b.polling = !interrupts(bellSignal) }
+func (b *bell) install() { b.polling.Store(!interrupts(bellSignal)) }
 
 func (b *bell) ring(tid int) {
 	if b.waiting.Load() {
@@ -311,7 +311,7 @@ func (b *bell) ringUntil(tid int, done <-chan struct{}) {
 func (b *bell) wait(idle func() bool) (tid int, status unix.WaitStatus, err error) {
 	b.waiting.Store(true)
 	defer b.waiting.Store(false)
-	for b.polling {
+	for b.polling.Load() {
 		if tid, status, err = wait(-1, unix.WNOHANG); tid != 0 || err != nil || !idle() {
 			return tid, status, err
 		}
