@@ -29,41 +29,34 @@ type origins struct {
 
 // originsOf goes back from before instruction j over what x was made from:
 // copies, extensions, masks and additions of constants.
-func (t *Tracer) originsOf(x origin, j int) (a origins) {
-	if p, _, ok := t.before(j); ok {
-		return t.originsAfter(x, p)
-	}
-	x.at = ^int32(j)
-	a.list[0], a.n = x, 1
-	return a
+func (t *Tracer) originsOf(x origin, j int) origins {
+	at, found := t.definition(&x.location, j)
+	return t.originsFrom(x, at, found)
 }
 
 // originsAfter is originsOf from after instruction p.
-func (t *Tracer) originsAfter(x origin, p int) (a origins) {
-	for a.n < len(a.list) {
-		at, found := p, t.alters(p, &x.location)
-		if !found {
-			at, found = t.definition(&x.location, p)
-		}
+func (t *Tracer) originsAfter(x origin, p int) origins {
+	if t.alters(p, &x.location) {
+		return t.originsFrom(x, p, true)
+	}
+	return t.originsOf(x, p)
+}
+
+// originsFrom is originsOf where x is set by instruction at, or, where that is not
+// found, ways meet before it.
+func (t *Tracer) originsFrom(x origin, at int, found bool) (a origins) {
+	for {
 		x.at = int32(at)
 		if !found {
 			x.at = ^x.at
 		}
 		a.list[a.n] = x
 		a.n++
-		if !found || !t.source(&x, at) {
-			break
+		if !found || a.n == len(a.list) || !t.source(&x, at) {
+			return a
 		}
-		before, _, ok := t.before(at)
-		if !ok && a.n < len(a.list) {
-			x.at = ^int32(at)
-			a.list[a.n] = x
-			a.n++
-			break
-		}
-		p = before
+		at, found = t.definition(&x.location, at)
 	}
-	return a
 }
 
 // originOf returns the origin that register r is, with the bits in mask.
@@ -77,7 +70,7 @@ func (t *Tracer) source(x *origin, p int) bool {
 		r, ok := t.stored(p, &x.location)
 		x.narrow(unmasked>>(64-8*x.width), 0)
 		x.location = location{reg: r}
-		return ok && r != NoReg
+		return ok
 	}
 	e := t.isa.Result(&t.insts[p], x.reg)
 	return t.comesFrom(x, &e, t.insts[p].Addr)
@@ -137,6 +130,9 @@ type limit struct {
 	bound       Bound
 }
 
+// isKnown reports whether there is a limit on some way, be it not on a loop.
+func (l limit) isKnown() bool { return l.bound != BoundNone && l.bound != boundLoop }
+
 // plus returns the limit of a number that is greater by n.
 func (l limit) plus(n uint64) limit {
 	l.first += int64(n)
@@ -158,16 +154,14 @@ func (l limit) either(o limit) limit {
 	return l
 }
 
-// masked returns the limit that the bits tell that are left of the index, or of
-// what it was made from.
-func (a *origins) masked() (l limit) {
-	for i := range a.list[:a.n] {
-		x := &a.list[i]
-		if x.mask < maxMask && (l.bound == BoundNone || int64(x.mask+x.add) < l.last) {
-			l = limit{0, int64(x.mask), x.check, BoundMask}.plus(x.add)
-		}
+// masked returns the limit that the bits tell that are left of the index. None has
+// fewer than the last origin: the bits of each are among those of the one before.
+func (a *origins) masked() limit {
+	x := &a.list[a.n-1]
+	if x.mask >= maxMask {
+		return limit{}
 	}
-	return l
+	return limit{0, int64(x.mask), x.check, BoundMask}.plus(x.add)
 }
 
 // unsigned reports whether a is below the half of what so many bits hold.
@@ -216,7 +210,7 @@ func (t *Tracer) equalOnAll(x, y location, j, meets int) bool {
 			return false
 		}
 	}
-	return m&markFalls != 0 || t.into[j] != 0 || meets > 0
+	return t.into[j] != 0 || meets > 0
 }
 
 // equalOn reports whether x and y hold the same on the way over instruction p.
@@ -234,15 +228,15 @@ func (t *Tracer) equalOn(x, y location, p, meets int) bool {
 	return false
 }
 
-// isWithin reports whether all of x, which is whole, is in y, of which there are
-// fewer bits: on each way to where ways meet, it has no more.
+// isWithin is sameNumber where y has fewer bits of what x has, but all that there
+// are: on each way to where ways meet, there are no more.
 func (t *Tracer) isWithin(x, y *origin, meets int) bool {
-	if t.masksOnly || x.at >= 0 || x.at != y.at || x.location != y.location || x.mask != unmasked || x.add != 0 || y.add != 0 {
+	if t.masksOnly || x.at >= 0 || x.at != y.at || x.location != y.location || x.add != 0 || y.add != 0 {
 		return false
 	}
 	t.masksOnly = true
 	a := origins{n: 1}
-	a.list[0] = *x
+	a.list[0] = origin{at: x.at, location: x.location, mask: unmasked}
 	l := t.limitedOnAll(&a, int(^x.at), meets)
 	t.masksOnly = false
 	return l.bound == BoundMask && uint64(l.last) <= y.mask
@@ -265,27 +259,30 @@ func (t *Tracer) compared(a, b *origins, meets int) (l limit, related bool) {
 // bound enters how many entries the table has by which instruction i jumps to
 // v.
 func (t *Tracer) bound(table *Table, i int, v *value) {
-	u := v.index
 	t.steps = maxBoundSteps
-	var l limit
-	switch {
-	case u.reg != NoReg:
-		a := t.originsOf(originOf(u.reg, u.mask, u.check), int(u.at))
-		start := i
-		if !t.straight(i, int(u.at)) {
-			start = int(u.at)
-		}
-		l = t.limited(&a, start, 0)
-	case u.mask < maxMask:
-		l = limit{0, int64(u.mask), u.check, BoundMask}
-	}
+	l := t.indexLimit(&v.index, i)
 	if l.first = max(l.first, 0); v.base == v.number {
 		l.first = 0 // an index is not negative, and entries relative to the table start with the first
 	}
-	if l.bound != BoundNone && l.first <= l.last && l.last < maxCount {
+	if l.isKnown() && l.first <= l.last && l.last < maxCount {
 		table.Addr += uint64(l.first) * uint64(table.Width)
 		table.Count, table.Check, table.Bound = int(l.last-l.first)+1, l.check, l.bound
 	}
+}
+
+// indexLimit returns the limit of the index u of the jump of instruction i.
+func (t *Tracer) indexLimit(u *use, i int) limit {
+	x := originOf(u.reg, u.mask, u.check)
+	if u.reg == NoReg {
+		a := origins{list: [maxOrigins]origin{x}, n: 1}
+		return a.masked()
+	}
+	a := t.originsOf(x, int(u.at))
+	start := i
+	if !t.straight(i, int(u.at)) {
+		start = int(u.at)
+	}
+	return t.limited(&a, start, 0)
 }
 
 // straight reports whether there is only one way from instruction p to j.
@@ -368,6 +365,9 @@ func (t *Tracer) limitedOnAll(a *origins, j, meets int) limit {
 	x := a.list[i]
 	for k := range t.meets[:meets] {
 		if m := &t.meets[k]; m.at == x.at && m.location == x.location {
+			if x.add != 0 || x.mask != m.mask {
+				return a.masked() // the loop changes it
+			}
 			return limit{bound: boundLoop}
 		}
 	}
@@ -385,7 +385,7 @@ func (t *Tracer) limitedOnAll(a *origins, j, meets int) limit {
 			return a.masked()
 		}
 	}
-	if most.bound == BoundNone || most.bound == boundLoop || most.bound == BoundCompare && x.add != 0 {
+	if most.bound == BoundNone || most.bound == BoundCompare && x.add != 0 {
 		return a.masked() // what is counted down over several ways may have fewer values
 	}
 	return most.plus(x.add)
@@ -393,11 +393,7 @@ func (t *Tracer) limitedOnAll(a *origins, j, meets int) limit {
 
 // limitedOn returns the limit of x on the way over instruction p.
 func (t *Tracer) limitedOn(x origin, p int, taken bool, meets int) limit {
-	add := x.add
 	x.add = 0
-	if x.mask != unmasked && add != 0 {
-		return limit{}
-	}
 	b := t.originsAfter(x, p)
 	return t.limitedAfter(&b, p, taken, meets)
 }
@@ -414,7 +410,7 @@ func (t *Tracer) compare(a *origins, p int, known *[8]Condition, meets int) (l l
 	if holds == AnyRelation {
 		holds = k.Holds
 	}
-	if holds == AnyRelation || holds == Less|Greater || holds == 0 {
+	if holds == AnyRelation || holds == Less|Greater {
 		return l, false
 	}
 	b := t.comparedOrigins(&c, p)
@@ -438,15 +434,8 @@ func (t *Tracer) compare(a *origins, p int, known *[8]Condition, meets int) (l l
 
 // upper returns the number that instruction p compares with.
 func (t *Tracer) upper(c *Comparison, p int) (n uint64, ok bool) {
-	n = c.K
-	if c.B != NoReg {
-		v := t.resolve(t.operand(c.B, p))
-		if v.kind != kindConstant {
-			return 0, false
-		}
-		n += v.number
-	}
-	return n & (unmasked >> (64 - c.Width)), true
+	v := t.resolve(t.operand(c.B, p))
+	return (v.number + c.K) & (unmasked >> (64 - c.Width)), v.kind == kindConstant
 }
 
 // comparedOrigins returns the origins of what c compares before instruction p.

@@ -27,30 +27,32 @@ const noCircle = 1 << 30
 func (t *Tracer) alters(p int, w *location) bool {
 	changes := t.changes(p)
 	if w.reg != NoReg {
-		return changes>>w.reg&1 != 0
+		return changes.has(w.reg)
 	}
-	if w.index != NoReg && changes>>w.index&1 != 0 {
+	if changes.has(w.index) {
 		return true
 	}
-	moved := uint64(0)
-	if changes>>w.base&1 != 0 {
+	if changes.has(w.base) {
 		x := t.isa.Result(&t.insts[p], w.base)
 		if x.Op != OpAdd || x.A != w.base || x.B != NoReg {
 			return true
 		}
-		moved = x.K
+		w.disp += x.K
 	}
-	if changes&MemoryWritten != 0 && t.storesTo(p, w) {
-		return true
-	}
-	w.disp += moved
-	return false
+	return changes&MemoryWritten != 0 && t.storesTo(p, w)
+}
+
+// storeBeside returns where instruction p stores, if w is at a displacement from
+// the same register.
+func (t *Tracer) storeBeside(p int, w *location) (s Store, ok bool) {
+	s, ok = t.isa.Store(&t.insts[p])
+	return s, ok && s.Base == w.base && w.index == NoReg
 }
 
 // storesTo reports whether instruction p, which changes memory, may change w.
 func (t *Tracer) storesTo(p int, w *location) bool {
-	s, ok := t.isa.Store(&t.insts[p])
-	if !ok || s.Base != w.base || w.index != NoReg {
+	s, ok := t.storeBeside(p, w)
+	if !ok {
 		return w.shared
 	}
 	return w.disp-s.Disp < uint64(s.Size) || s.Disp-w.disp < uint64(w.width)
@@ -58,8 +60,8 @@ func (t *Tracer) storesTo(p int, w *location) bool {
 
 // stored returns the register that instruction p stores to w.
 func (t *Tracer) stored(p int, w *location) (r Reg, ok bool) {
-	s, ok := t.isa.Store(&t.insts[p])
-	if !ok || t.changes(p)&MemoryWritten == 0 || s.Base != w.base || w.index != NoReg || s.Width < w.width {
+	s, ok := t.storeBeside(p, w)
+	if !ok || s.Width < w.width {
 		return NoReg, false
 	}
 	for n, r := range s.Regs {
@@ -193,21 +195,26 @@ func (t *Tracer) sum(x *Expr, p int) value {
 	}
 	plain := x.Shift == 0 && bits&63 == 0
 	t.shallow++
-	a, b := t.displaced(x, t.operand(x.A, p), ua), t.operand(x.B, p)
+	a, b := t.operand(x.A, p), t.operand(x.B, p)
 	t.shallow--
-	aBase, bBase := t.isBase(&a), plain && t.isBase(&b)
+	moved := t.displaced(x, a, ua)
+	aBase, bBase := t.isBase(&moved), plain && t.isBase(&b)
 	if t.shallow == 0 {
-		deep := x.Op == OpAdd && !(aBase && bBase)
-		if !aBase && (!bBase || deep) && !isPart(&a) {
-			a = t.displaced(x, t.deep(x.A, p, bBase), ua)
-			aBase = t.isBase(&a)
+		deep := x.Op == OpAdd
+		if !isPart(&a) && (!bBase || deep) {
+			a = t.deep(x.A, p, bBase)
+			moved = t.displaced(x, a, ua)
+			aBase = t.isBase(&moved)
 		}
-		if !bBase && (!aBase && plain || deep) && !isPart(&b) {
+		if !isPart(&b) && (!aBase && plain || deep) {
 			b = t.deep(x.B, p, aBase)
+			bBase = plain && t.isBase(&b)
 		}
 	}
-	if x.K != 0 {
-		ua = noUse
+	if bBase && !aBase {
+		b = b.plus(x.K)
+	} else {
+		a = moved
 	}
 	if !plain {
 		b = b.sure().extended((bits-1)&63+1, x.Signed && x.Op == OpAdd, x.Shift, ub, t.insts[p].Addr)
@@ -215,8 +222,9 @@ func (t *Tracer) sum(x *Expr, p int) value {
 	return t.combine(a, b, ua, ub)
 }
 
-// isPart reports whether v is known well enough as a part of a sum.
-func isPart(v *value) bool { return v.kind >= kindIndex || v.kind == kindConstant }
+// isPart reports whether v is known well enough as a part of a sum. What seems to be
+// an index counts, though it may be made from an entry whose table is far away.
+func isPart(v *value) bool { return v.kind >= kindConstant }
 
 // deep returns what register r holds before instruction p, on all ways there.
 // What is added to a base is not looked for far away.
@@ -239,7 +247,7 @@ func (t *Tracer) spare(n int) int {
 
 // displaced returns a, which u is the use of, with the displacement of x.
 func (t *Tracer) displaced(x *Expr, a value, u use) value {
-	if x.K != 0 && a.kind != kindConstant && t.isData(x.K) {
+	if t.isData(x.K) && a.kind != kindConstant {
 		return t.combine(constant(x.K), a, noUse, u)
 	}
 	return a.plus(x.K)
@@ -248,7 +256,7 @@ func (t *Tracer) displaced(x *Expr, a value, u use) value {
 // load is eval for OpLoad. What is whole is so wherever it comes from: the
 // address of a table of such is not looked for far away.
 func (t *Tracer) load(x *Expr, p int) value {
-	if x.B == NoReg && x.A != NoReg && t.facts.Frame>>x.A&1 != 0 {
+	if x.B == NoReg && t.facts.Frame.has(x.A) {
 		if x.Width < 8 {
 			return number(WhatArithmetic)
 		}
@@ -265,13 +273,13 @@ func (t *Tracer) load(x *Expr, p int) value {
 
 // loaded returns what x loads from the address v before instruction p.
 func (t *Tracer) loaded(v value, x *Expr, p int) value {
-	if v.kind == kindTarget { // one table holds the indices of another
+	switch {
+	case v.kind == kindTarget: // one table holds the indices of another
 		v = value{kind: kindElement, number: v.base, scale: v.shift, index: v.outer}
-	}
-	if v.kind == kindConstant && x.Width < 8 && t.isTable(&v) && !t.isa.Pieces() { // compilers make tables of one entry
+	case v.kind == kindConstant && t.isTable(&v) && !t.isa.Pieces(): // compilers make tables of one entry
 		v = value{kind: kindElement, number: v.number, scale: unscaled, index: use{reg: NoReg, check: t.insts[p].Addr}}
 	}
-	if v.kind == kindElement && v.scale == 0 && x.Width > 1 && x.Width < 8 {
+	if v.scale == 0 && x.Width > 1 {
 		v.scale, v.index = unscaled, noUse // the index was scaled out of sight
 	}
 	switch {
@@ -280,7 +288,7 @@ func (t *Tracer) loaded(v value, x *Expr, p int) value {
 		if bits == 0 {
 			bits = 64
 		}
-		return value{kind: kindEntry, number: v.number, width: x.Width, signed: x.Signed, bits: bits, index: v.index, scale: v.scale}
+		return value{kind: kindEntry, number: v.number, width: x.Width, signed: x.Signed, bits: bits, index: v.index, outer: noUse, scale: v.scale}
 	case x.Width < 8:
 		return number(WhatNumber)
 	case v.kind == kindConstant && t.isa.Pieces() && t.mem != nil:
@@ -305,20 +313,19 @@ func (t *Tracer) resolve(v value) value {
 			return j.value.plus(v.number)
 		}
 	}
-	if t.depth == 0 || t.steps < 0 || len(t.joins) == maxJoins {
+	n := len(t.joins)
+	if t.depth == 0 || t.steps < 0 || n == maxJoins {
 		return failed(WhatTooFar)
 	}
-	n := len(t.joins)
 	t.joins = append(t.joins, join{where: v.far, at: v.at, open: true, value: value{kind: kindNone}})
 	t.depth--
 	found := t.merged(v.far, int(v.at))
 	t.depth++
 	j := &t.joins[n]
 	j.value, j.open = found, false
-	switch {
-	case t.circle < n: // found as a part of what is being found out
+	if t.circle < n { // found as a part of what is being found out
 		j.at = none
-	case t.circle == n:
+	} else {
 		t.circle = noCircle
 	}
 	return found.plus(v.number)
@@ -394,7 +401,7 @@ func (t *Tracer) defined(w location, d position, beside bool) value {
 	w.disp = d.disp
 	v := t.resolve(t.assigned(w, int(d.at)))
 	t.steps = max(t.steps, 0) + spare
-	if beside && v.what == WhatTooFar {
+	if v.what == WhatTooFar {
 		v = number(WhatTooFar)
 	}
 	return v

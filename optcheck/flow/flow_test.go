@@ -368,6 +368,154 @@ func TestJumps(t *testing.T) {
 		{name: "a target, or an offset of a table", want: unresolved(WhatSeveral), code: ops(
 			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), other("x"),
 			set(5, Address(dataAt+64)), load(3, 5, 2, 2, 0, 4, false), at("x", jumpBy(3)))},
+
+		// What is added, and to what.
+		{name: "displaced table, the index first", want: "table 0x500000 width 1 base 0x400000, compare 6 at 1", code: ops(
+			set(1, Address(dataAt-8)), cmp(2, 5), branch(Greater, "out"), load(3, 2, 1, 0, 8, 1, false), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3), at("out", ret()))},
+		{name: "number added to a scaled index", want: "table 0x500008 width 4 signed base 0x500000", code: ops(
+			set(2, Expr{Op: OpField, A: 2, B: NoReg, Bits: 64, Shift: 2}), set(2, Add(2, 8)), set(1, Address(dataAt)), load(3, 1, 2, 0, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "extended to 32 bits only, and a number added", want: unresolved(WhatExtension), code: ops(
+			set(1, Address(dataAt)), set(3, Expr{Op: OpLoad, A: 1, B: 2, Width: 1, Signed: true, Bits: 32}), set(3, Add(3, codeAt)), jumpBy(3))},
+		{name: "index of some bits by the load", want: relative + ", mask 256 at 1", code: ops(
+			set(1, Address(dataAt)), set(3, Expr{Op: OpLoad, A: 1, B: 2, Shift: 2, Width: 4, Signed: true, IndexBits: 8}), sum(3, 3, 1), jumpBy(3))},
+		{name: "entry far up in a table whose address comes over a loop", want: "table 0x508000 width 4, mask 1 at 3", code: ops(
+			set(1, Address(dataAt)), at("loop", nop()), set(2, Const(0x2000)), load(3, 1, 2, 2, 0, 4, false), jumpBy(3), jump("loop"))},
+		{name: "index that is the same on all ways", want: "table 0x500000 width 1 base 0x400000", code: ops(
+			set(2, Const(2)), at("loop", nop()), set(1, Address(dataAt)), load(3, 2, 1, 0, 0, 1, false), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3), jump("loop"))},
+		{name: "index that is an address on all ways", want: relative, code: ops(
+			set(5, Address(dataAt+64)), at("loop", nop()), set(1, Address(dataAt)), load(3, 1, 5, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3), jump("loop"))},
+		{name: "number, and a table that comes over a loop", want: "table 0x500008 width 1 base 0x400000, mask 1 at 3", code: ops(
+			set(4, Address(dataAt)), at("loop", nop()), set(1, Const(8)), load(3, 1, 4, 0, 0, 1, false), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3), jump("loop"))},
+		{name: "index, and a table that comes over a loop", want: "table 0x500000 width 1 base 0x400000", code: ops(
+			set(9, Address(dataAt)), at("loop", nop()), load(3, 2, 9, 0, 0, 1, false), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3), jump("loop"))},
+		{name: "entry first, and a table that comes over a loop", want: relative, code: ops(
+			set(1, Address(dataAt)), at("loop", nop()), load(3, 1, 2, 2, 0, 4, true), sum(3, 1, 3), jumpBy(3), jump("loop"))},
+		{name: "entry that comes over a loop, and its table", want: relative, code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), at("loop", nop()), set(4, Address(dataAt)), sum(5, 4, 3), jumpBy(5), jump("loop"))},
+		{name: "number of 32 bits at a computed place", want: unresolved(WhatNumber), code: ops(
+			load(3, 7, 8, 2, 0, 4, true), set(1, Address(dataAt)), sum(3, 3, 1), jumpBy(3))},
+		{name: "index that stays put where memory is read", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), store(1, toySP, 8), load(1, toySP, 2, 0, 8, 8, false), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "small number, where data starts at 0", mem: everywhere{}, want: unresolved(WhatNumber), code: ops(
+			set(1, Const(8)), load(3, 1, 2, 0, 0, 1, true), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3))},
+		{name: "load at a small number", mem: labels, want: unresolved(WhatNumber), code: ops(
+			set(1, Const(8)), load(3, 1, NoReg, 0, 0, 4, true), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3))},
+		{name: "inserted into what is not known", want: unresolved(WhatNumber), code: ops(
+			set(1, Expr{Op: OpInsert, A: 7, B: NoReg, Bits: 16, K: 0x5000}), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+
+		// Extensions.
+		{name: "shifted twice", want: "table 0x500000 width 2 base 0x500000 shift 2", code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 1, 0, 2, false), set(3, Expr{Op: OpField, A: 3, B: NoReg, Bits: 64, Shift: 1}),
+			set(3, Expr{Op: OpField, A: 3, B: NoReg, Bits: 64, Shift: 1}), sum(3, 3, 1), jumpBy(3))},
+		{name: "signed entry, shifted", want: "table 0x500000 width 4 signed base 0x500000 shift 2", code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), set(3, Expr{Op: OpField, A: 3, B: NoReg, Bits: 64, Shift: 2}), sum(3, 3, 1), jumpBy(3))},
+		{name: "sign extended to 32 bits, then shifted", want: unresolved(WhatExtension), code: ops(
+			set(1, Address(dataAt)), set(3, Expr{Op: OpLoad, A: 1, B: 2, Width: 1, Signed: true, Bits: 32}), set(3, Expr{Op: OpField, A: 3, B: NoReg, Bits: 64, Shift: 2, Signed: true}), sum(3, 3, 1), jumpBy(3))},
+		{name: "sign extended to 32 bits, then shifted without a sign", want: unresolved(WhatExtension), code: ops(
+			set(1, Address(dataAt)), set(3, Expr{Op: OpLoad, A: 1, B: 2, Width: 1, Signed: true, Bits: 32}), set(3, Expr{Op: OpField, A: 3, B: NoReg, Bits: 64, Shift: 2}), sum(3, 3, 1), jumpBy(3))},
+		{name: "zero extended to 32 bits, then shifted", want: "table 0x500000 width 1 base 0x500000 shift 2", code: ops(
+			set(1, Address(dataAt)), set(3, Expr{Op: OpLoad, A: 1, B: 2, Width: 1, Bits: 32}), set(3, Expr{Op: OpField, A: 3, B: NoReg, Bits: 64, Shift: 2}), sum(3, 3, 1), jumpBy(3))},
+		{name: "extended with zeros twice", want: "table 0x500000 width 2 base 0x500000", code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 1, 0, 2, false), set(3, Field(3, 32, false)), sum(3, 3, 1), jumpBy(3))},
+		{name: "extended with an offset added", want: unresolved(WhatExtension), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 0, 0, 1, true), set(3, Expr{Op: OpAdd, A: 1, B: 3, Bits: 32, Shift: 2}), jumpBy(3))},
+		{name: "sign extended with an offset added", want: "table 0x500000 width 1 signed base 0x500000 shift 2", code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 0, 0, 1, true), set(3, Expr{Op: OpAdd, A: 1, B: 3, Bits: 32, Signed: true, Shift: 2}), jumpBy(3))},
+		{name: "entry that comes over a loop, extended twice there", want: unresolved(WhatExtension), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 0, 0, 1, true), set(3, Field(3, 16, false)), at("loop", nop()), set(4, Address(dataAt)),
+			set(5, Expr{Op: OpAdd, A: 4, B: 3, Bits: 32, Shift: 2}), jumpBy(5), jump("loop"))},
+		{name: "extended entry of a table that comes over a loop", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), at("loop", nop()), set(3, Expr{Op: OpLoad, A: 1, B: 2, Width: 1, Signed: true, Bits: 32}), set(3, Field(3, 32, true)),
+			sum(3, 3, 1), jumpBy(3), jump("loop"))},
+
+		// Which values are the same.
+		{name: "table or number, jumped to", want: unresolved(WhatSeveral), code: ops(
+			set(1, Address(dataAt)), set(5, Expr{}), chosen(3, 1, 5), set(3, Add(3, 8)), jumpBy(3))},
+		{name: "tables of two widths of two bytes", mem: tables, want: unresolved(WhatTables), code: ops(
+			set(4, Address(dataAt)), set(1, Address(dataAt)), load(3, 1, 2, 1, 0, 2, true), sum(3, 3, 4), other("x"),
+			set(1, Address(dataAt+6)), load(3, 1, 2, 1, 0, 2, true), sum(3, 3, 4), at("x", jumpBy(3)))},
+		{name: "label that may be moved", mem: unsure{labels}, want: pointer, code: whole()},
+		{name: "entry of a table, or a place in it", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), sum(4, 1, 5), chosen(4, 4, 1), load(3, 4, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "place in a table, or the table", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), sum(4, 1, 5), chosen(4, 1, 4), load(3, 4, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "whole word of a table, or a number", want: unresolved(WhatSeveral), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 3, 0, 8, false), set(5, Expr{}), chosen(3, 3, 5), jumpBy(3))},
+		{name: "number, or whole word of a table", want: unresolved(WhatSeveral), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 3, 0, 8, false), set(5, Expr{}), chosen(3, 5, 3), jumpBy(3))},
+		{name: "offset of a table, or a pointer", want: unresolved(WhatSeveral), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), chosen(3, 3, 4), jumpBy(3))},
+		{name: "pointer, or offset of a table", want: unresolved(WhatSeveral), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), chosen(3, 4, 3), jumpBy(3))},
+		{name: "offset of a table, or an address", want: unresolved(WhatSeveral), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), chosen(3, 3, 1), jumpBy(3))},
+		{name: "address, or offset of a table", want: unresolved(WhatSeveral), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), chosen(3, 1, 3), jumpBy(3))},
+		{name: "one place of a table in two ways", want: unresolved(WhatSeveral), code: ops(
+			set(4, Address(dataAt)), sum(3, 3, 4), other("x"), sum(3, 3, 4), at("x", jumpBy(3)))},
+		{name: "extended on one way", want: relative + ", compare 6 at 1", code: ops(
+			set(1, Address(dataAt)), cmp(2, 5), branch(Greater, "out"), load(3, 1, 2, 2, 0, 4, true), other("x"), set(3, Field(3, 32, true)), at("x", sum(3, 3, 1)),
+			jumpBy(3), at("out", ret()))},
+		{name: "number that steps, or another", want: unresolved(WhatArithmetic), code: ops(
+			jumpBy(3), set(4, Expr{}), set(5, Add(5, 1)), chosen(3, 4, 5), jumpBy(3))},
+		{name: "pointer that runs by two instructions", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), at("loop", nop()), set(1, Add(1, 4)), set(1, Add(1, 4)), other("loop"),
+			load(3, 1, 2, 2, 0, 4, true), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3))},
+		{name: "sum that runs, the other way around", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), at("loop", nop()), sum(1, 5, 1), other("loop"), load(3, 1, 2, 2, 0, 4, true), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3))},
+		{name: "sum of what is chosen, and a table", want: unresolved(WhatIndex), code: ops(
+			set(9, Copy(7)), set(1, Address(dataAt)), chosen(9, 9, NoReg), chosen(9, 9, 1), sum(3, 3, 9), jumpBy(3))},
+		{name: "sum of a table, and what is chosen", want: unresolved(WhatIndex), code: ops(
+			set(9, Copy(7)), set(1, Address(dataAt)), chosen(9, NoReg, 9), chosen(9, 1, 9), sum(3, 9, 3), jumpBy(3))},
+		{name: "chosen table that comes over a loop, or the same", want: "table 0x500000 width 4 signed", code: ops(
+			set(1, Address(dataAt)), sum(9, 5, 4), at("loop", nop()), chosen(8, 9, 1), load(3, 8, 2, 2, 0, 4, true), jumpBy(3), jump("loop"))},
+
+		// Ways that are not gone.
+		{name: "a number where branches lead, beside indirect jumps", want: unresolved(WhatNumber), code: ops(
+			other("x"), set(1, Address(dataAt)), jumpBy(5), at("x", load(3, 1, 2, 2, 0, 4, true)), sum(3, 3, 1), jumpBy(3))},
+		{name: "jumps of a later function", want: unresolved(WhatArithmetic), code: ops(
+			ret(), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), at("asked", jumpBy(3)), at("entry", set(1, Address(dataAt))), jumpBy(5))},
+		{name: "later jumps of the function", want: relative, code: ops(
+			ret(), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), at("asked", jumpBy(3)), set(1, Address(dataAt)), jumpBy(5))},
+		{name: "table or number over a call", want: unresolved(WhatSeveral), code: ops(
+			set(9, Address(dataAt)), other("x"), set(9, Expr{}), call("f"), at("x", jumpBy(9)))},
+		{name: "target or number over a call", want: unresolved(WhatSeveral), code: ops(
+			set(1, Address(dataAt)), load(9, 1, 2, 2, 0, 4, true), sum(9, 9, 1), other("x"), set(9, Expr{}), call("f"), at("x", jumpBy(9)))},
+		{name: "tail call by several values", tail: 2, want: pointer, code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), jumpBy(4), set(3, Expr{Op: OpEither, A: 4, B: 3}), at("asked", nop()))},
+		{name: "sum that comes to depend on itself", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), at("loop", nop()), sum(4, 3, 4), other("loop"), load(3, 4, NoReg, 0, 8, 4, true), sum(3, 3, 1), jumpBy(3))},
+
+		// Memory.
+		{name: "spilled, the stack is aligned", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), store(1, toySP, 8), set(toySP, Expr{Op: OpMask, A: toySP, B: NoReg, K: ^uint64(15)}), load(1, toySP, NoReg, 0, 24, 8, false),
+			load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "spilled, the stack grows by a register", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), store(1, toySP, 8), set(toySP, Expr{Op: OpAdd, A: toySP, B: 7, K: ^uint64(15)}), load(1, toySP, NoReg, 0, 24, 8, false),
+			load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "spilled by the instruction that moves the stack", want: relative, code: ops(
+			set(1, Address(dataAt)), op{reg: toySP, x: Add(toySP, ^uint64(15)), changes: 1<<toySP | MemoryWritten,
+				store: Store{Base: toySP, Disp: ^uint64(15), Size: 8, Width: 8, Regs: [2]Reg{1, NoReg}}},
+			load(1, toySP, NoReg, 0, 0, 8, false), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "overwritten by the instruction that moves the stack", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), store(1, toySP, ^uint64(15)), op{reg: toySP, x: Add(toySP, ^uint64(15)), changes: 1<<toySP | MemoryWritten,
+				store: Store{Base: toySP, Disp: ^uint64(15), Size: 8, Width: 8, Regs: [2]Reg{4, NoReg}}},
+			load(1, toySP, NoReg, 0, 0, 8, false), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "spilled, the stack is at an address", want: unresolved(WhatNumber), code: ops(
+			set(toySP, Address(dataAt)), at("loop", nop()), load(1, toySP, NoReg, 0, 8, 8, false), load(3, 1, 2, 2, 0, 4, true), set(4, Address(codeAt)), sum(3, 3, 4),
+			jumpBy(3), jump("loop"))},
+		{name: "what is stored beside a register", want: pointer, code: ops(
+			storePair(1, NoReg, toySP, 8), load(3, toySP, NoReg, 0, 16, 8, false), set(3, Expr{Op: OpGuard, A: 3, B: 4}), jumpBy(3))},
+		{name: "spilled in half, and added", want: unresolved(WhatArithmetic), code: ops(
+			op{store: Store{Base: toySP, Disp: 8, Size: 4, Width: 4, Regs: [2]Reg{1, NoReg}}, changes: MemoryWritten},
+			load(1, toySP, NoReg, 0, 8, 8, false), sum(3, 3, 1), jumpBy(3))},
+		{name: "pointer at a constant address, not in the file", pieces: true, mem: toyMemory{}, want: unresolved(WhatArithmetic), code: ops(
+			load(1, toyTOC, NoReg, 0, 16, 8, false), sum(3, 3, 1), jumpBy(3))},
+		{name: "pointer at a constant address, without a memory", pieces: true, want: unresolved(WhatArithmetic), code: ops(
+			load(1, toyTOC, NoReg, 0, 16, 8, false), sum(3, 3, 1), jumpBy(3))},
+		{name: "whole word of a table where code stands high, or a number", pieces: true, mem: labels, want: unresolved(WhatArithmetic), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 8, false), other("x"), set(3, Expr{}), at("x", jumpBy(3)))},
+		{name: "function pointers where code stands high", pieces: true, mem: functions, want: pointer, code: whole()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := &toyModel{ops: c.code, pieces: c.pieces, tail: c.tail}
@@ -494,6 +642,82 @@ func TestBounds(t *testing.T) {
 		{name: "the largest number", code: by(ops(cmp(2, ^uint64(0)), branch(Greater, "out"))), want: none},
 		{name: "sum of two, one of which is compared", code: by(ops(cmp(7, 5), branch(Greater, "out"), sum(2, 7, 8))), want: none},
 		{name: "the smaller of two masks", code: by(ops(mask(7, 7, 3), mask(2, 7, 15))), want: ", mask 4 at 0"},
+
+		// What the number is made from, and which it is.
+		{name: "copied, and then masked", code: by(ops(cmp(7, 5), branch(Greater, "out"), copyOf(2, 7), mask(2, 2, 15))), want: ", compare 6 at 0"},
+		{name: "reduced by one, and masked after", code: by(ops(set(2, Add(7, ^uint64(0))), mask(2, 2, 7))), want: ", mask 8 at 1"},
+		{name: "doubled, and compared after", code: by(ops(set(7, Expr{Op: OpField, A: 2, B: NoReg, Bits: 64, Shift: 1}), cmp(7, 5), branch(Greater, "out"))), want: none},
+		{name: "a byte, its sign extended, and compared with a sign", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), set(7, Field(2, 8, true)), cmp(7, 5), signedBranch(Greater, "out"))), want: ", mask 256 at 0"},
+		{name: "the sign of 32 bits extended, and compared", code: by(ops(set(7, Field(2, 32, true)), cmp(7, 5), branch(Greater, "out"))), want: ", compare 6 at 1"},
+		{name: "masked twice, the first time to more bits", code: by(ops(other("x"), at("x", mask(7, 7, 15)), mask(2, 7, 3))), want: ", mask 4 at 2"},
+		{name: "a wide field further up", code: by(ops(set(2, Expr{Op: OpField, A: 2, B: NoReg, From: 4, Bits: 16}))), want: none},
+		{name: "a field further up, compared", code: by(ops(set(2, Expr{Op: OpField, A: 2, B: NoReg, From: 3, Bits: 3}), cmp(2, 5), branch(Greater, "out"))), want: ", compare 6 at 1"},
+		{name: "a scaled field further up, compared", code: ops(set(2, Expr{Op: OpField, A: 2, B: NoReg, From: 3, Bits: 3, Shift: 2}), cmp(2, 5), branch(Greater, "out"),
+			set(1, Address(dataAt)), load(3, 1, 2, 0, 0, 4, true), sum(3, 3, 1), jumpBy(3)), want: ", mask 8 at 0"},
+		{name: "scaled, and cut with a sign", code: ops(cmp(2, 60), branch(Greater, "out"), set(2, Expr{Op: OpField, A: 2, B: NoReg, Bits: 64, Shift: 2}), set(2, Field(2, 8, true)),
+			set(1, Address(dataAt)), load(3, 1, 2, 0, 0, 4, true), sum(3, 3, 1), jumpBy(3)), want: none},
+		{name: "the sign of a byte", code: by(ops(set(2, Field(2, 8, true)))), want: none},
+		{name: "reduced, the index of 32 bits", code: ops(copyOf(7, 2), cmp(7, 5), branch(Greater, "out"), set(2, Add(2, ^uint64(0))), set(1, Address(dataAt)),
+			set(3, Expr{Op: OpLoad, A: 1, B: 2, Shift: 2, Width: 4, Signed: true, IndexBits: 32}), sum(3, 3, 1), jumpBy(3)), want: ", compare 5 at 1"},
+		{name: "a masked number, less one, with a sign", code: by(ops(mask(7, 8, 15), set(2, Add(7, ^uint64(0))), cmp(2, 5), signedBranch(Greater, "out"))), want: ", mask 15 at 0"},
+		{name: "reduced, compared, and masked", code: ops(set(7, Add(2, ^uint64(1))), cmp(7, 3), branch(Greater, "out"), mask(2, 2, 3),
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3)), want: ", mask 4 at 3"},
+		{name: "masked and reduced, the number compared", code: by(ops(cmp(7, 5), branch(Greater, "out"), set(2, Field(7, 4, false)), set(2, Add(2, ^uint64(0))))), want: ", mask 15 at 2"},
+		{name: "always negative", code: by(ops(cmp(7, 3), branch(Greater, "out"), set(2, Add(7, ^uint64(4))))), want: none},
+		{name: "far up", code: by(ops(cmp(7, 3), branch(Greater, "out"), set(2, Add(7, 1<<20)))), want: none},
+		{name: "made from many", code: by(slices.Concat(ops(cmp(9, 5), branch(Greater, "out"), copyOf(2, 9)), slices.Repeat(ops(copyOf(7, 2), copyOf(2, 7)), 8))), want: none},
+		{name: "made from few", code: by(slices.Concat(ops(cmp(9, 5), branch(Greater, "out"), copyOf(2, 9)), slices.Repeat(ops(copyOf(7, 2), copyOf(2, 7)), 4))), want: ", compare 6 at 0"},
+		{name: "a register is stored, and what is beside it loaded", code: by(ops(cmp(7, 5), branch(Greater, "out"), storePair(7, NoReg, toySP, 8), load(2, toySP, NoReg, 0, 16, 8, false))), want: none},
+		{name: "loaded twice by the first register, stored between", code: by(ops(load(7, 0, NoReg, 0, 16, 4, false), cmp(7, 5), branch(Greater, "out"), storeAway(), load(2, 0, NoReg, 0, 16, 4, false))), want: none},
+		{name: "loaded twice by an index, stored between", code: by(ops(load(7, 8, 9, 0, 0, 4, false), cmp(7, 5), branch(Greater, "out"), store(1, 8, 64), load(2, 8, 9, 0, 0, 4, false))), want: none},
+		{name: "loaded twice, stored by another register", code: by(ops(shared(7), cmp(7, 5), branch(Greater, "out"), store(2, toySP, 8), shared(2))), want: none},
+
+		// Which comparisons count.
+		{name: "huge is nearer", code: by(ops(cmp(2, 5), branch(Greater, "out"), cmp(2, 1<<20), branch(Greater, "out"))), want: ", compare 6 at 0"},
+		{name: "with a sign is nearer", code: by(ops(cmp(2, 9), branch(Greater, "out"), cmp(2, 5), signedBranch(Greater, "out"))), want: ", compare 10 at 0"},
+		{name: "greater is nearer, of another", code: by(ops(cmp(2, 9), branch(Greater, "out"), cmp(7, 5), branch(Less, "out"))), want: ", compare 10 at 0"},
+		{name: "at most is nearer, of another", code: by(ops(cmp(2, 5), branch(Greater, "out"), cmp(7, 3), branch(Greater, "out"))), want: ", compare 6 at 0"},
+		{name: "compared again, without a branch", code: by(ops(cmp(2, 5), branch(Greater, "out"), cmp(2, 3))), want: ", compare 6 at 0"},
+		{name: "compared after other instructions, the first register", code: by(ops(cmp(0, 5), branch(Greater, "out"), nop(), copyOf(2, 0))), want: ", compare 6 at 0"},
+		{name: "comparison of what is not followed, the first register", code: by(ops(copyOf(2, 0), op{compare: Comparison{
+			X: Expr{Op: OpLoad, A: 8, B: NoReg, Width: 1, Signed: true}, Width: 64, B: NoReg, K: 5, Passed: AnyRelation}, changes: Flags}, branch(Greater, "out"))), want: none},
+		{name: "number in a register, with more added", code: by(ops(set(7, Const(4)), op{compare: Comparison{
+			X: Copy(2), Width: 64, B: 7, K: 1, Passed: AnyRelation}, changes: Flags}, branch(Greater, "out"))), want: ", compare 6 at 1"},
+
+		// Bits that are all there are.
+		{name: "masked to more on one of two ways", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), other("x"), mask(2, 9, 1023),
+			at("x", nop()), cmpBits(2, 8, 5), branch(Greater, "out"))), want: ", mask 1024 at 2"},
+		{name: "all bits there are, and fewer of them are the index", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), other("x"), load(2, 9, NoReg, 0, 0, 1, false),
+			at("x", nop()), cmpBits(2, 8, 5), branch(Greater, "out"), mask(2, 2, 15))), want: ", compare 6 at 4"},
+		{name: "all bits there are, of another", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), other("x"), load(2, 9, NoReg, 0, 0, 1, false),
+			at("x", nop()), cmpBits(7, 8, 5), branch(Greater, "out"))), want: ", mask 256 at 2"},
+		{name: "all bits there are, loaded anew on another way", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), other("x"), load(2, 9, NoReg, 0, 0, 1, false),
+			at("x", nop()), cmpBits(2, 8, 5), branch(Greater, "out"), other("y"), load(2, 8, NoReg, 0, 0, 1, false), other("z"), load(2, 9, NoReg, 0, 0, 1, false),
+			at("z", nop()), nop(), at("y", nop()))), want: ", mask 256 at 9"},
+		{name: "all bits there are, less some before the comparison", code: ops(load(2, 8, NoReg, 0, 0, 1, false), other("x"), load(2, 9, NoReg, 0, 0, 1, false),
+			at("x", nop()), set(7, Field(2, 8, false)), set(7, Add(7, ^uint64(1))), cmp(7, 3), branch(Greater, "out"), mask(2, 2, 15),
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3)), want: ", mask 16 at 8"},
+
+		// Where ways meet.
+		{name: "nothing but the first on both ways", code: by(ops(other("x"), cmp(2, 0), branch(Greater, "out"), jump("in"), at("x", cmp(2, 0)), branch(Greater, "out"), at("in", nop()))), want: ", compare 1 at 4"},
+		{name: "nothing but the first, in a loop", code: by(ops(cmp(2, 0), branch(Greater, "out"), at("in", nop()), other("in"))), want: ", compare 1 at 0"},
+		{name: "nothing but the first, loop first", code: by(ops(cmp(2, 0), branch(Greater, "out"), jump("in"), at("loop", nop()), at("in", other("loop")))), want: ", compare 1 at 0"},
+		{name: "in a loop that changes another", code: by(ops(cmp(2, 3), branch(Greater, "out"), jump("in"), at("loop", copyOf(2, 7)), at("in", other("loop")))), want: none},
+		{name: "in a loop that counts after the jump", code: by(ops(cmp(2, 3), branch(Greater, "out"), at("in", other("body"))), at("body", set(2, Add(2, 1))), jump("in")), want: none},
+		{name: "in a loop that masks after the jump", code: by(ops(cmp(2, 3), branch(Greater, "out"), at("in", other("body"))), at("body", mask(2, 2, 1)), jump("in")), want: ", compare 4 at 0"},
+		{name: "in a loop with ways after the jump", code: by(ops(cmp(2, 3), branch(Greater, "out"), at("in", other("body"))), at("body", other("y")), nop(), at("y", jump("in"))), want: ", compare 4 at 0"},
+		{name: "in a loop that nothing enters", code: by(ops(jump("in"), at("loop", nop()), at("in2", other("loop")), jump("in2"), at("in", nop()))), want: none},
+		{name: "masked, and reduced after ways meet", code: by(ops(set(2, Field(7, 4, false)), other("x"), at("x", nop()), set(2, Add(2, ^uint64(0))))), want: ", mask 15 at 0"},
+		{name: "masked after ways meet, compared before", code: by(ops(cmp(7, 5), branch(Greater, "out"), other("x"), at("x", nop()), set(2, Field(7, 4, false)))), want: ", compare 6 at 0"},
+		{name: "set after ways meet", code: by(ops(other("x"), at("x", nop()), set(2, Expr{}))), want: none},
+		{name: "masked before a loop that an indirect jump closes", code: ops(load(2, 9, NoReg, 0, 0, 1, false), set(1, Address(dataAt)), at("loop", nop()), chosen(8, 9, 1),
+			load(3, 8, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3), jump("loop")), want: none},
+		{name: "one more on one way", code: by(ops(other("x"), set(2, Add(7, 1)), jump("y"), at("x", copyOf(2, 7)), at("y", cmp(7, 5)), branch(Greater, "out"))), want: none},
+		{name: "fewer bits on one way, less some before the comparison", code: by(ops(other("x"), mask(2, 7, 15), jump("y"), at("x", copyOf(2, 7)), at("y", nop()), set(7, Add(7, ^uint64(1))), cmp(7, 3), branch(Greater, "out"))), want: none},
+		{name: "equal before ways meet too often", code: by(ops(copyOf(7, 2), other("a"), at("a", nop()), other("b"), at("b", nop()), other("c"), at("c", nop()),
+			other("d"), at("d", nop()), other("e"), at("e", nop()), cmp(7, 5), branch(Greater, "out"))), want: none},
+		{name: "equal where only a branch leads", code: by(ops(copyOf(7, 2), jump("y"), at("x", set(7, Expr{})), ret(), at("y", cmp(7, 5)), branch(Greater, "out"))), want: ", compare 6 at 4"},
+		{name: "equal over one of two branches", code: by(ops(copyOf(7, 2), other("x"), other("x"), ret(), at("x", cmp(7, 5)), branch(Greater, "out"))), want: ", compare 6 at 4"},
 
 		// Tables among the instructions.
 		{name: "goes on, and others jump as well", mem: toyMemory{words: []uint32{0, 0}}, want: " in the text",

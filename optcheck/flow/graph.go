@@ -2,6 +2,7 @@ package flow
 
 import (
 	"math/bits"
+	"slices"
 
 	"xol/classify"
 	"xol/decode"
@@ -310,7 +311,7 @@ func (e *extent) holds(j int) bool { return e.from <= j && j < e.to }
 // extentOf returns the extent of the function that holds instruction j.
 func (t *Tracer) extentOf(j int) extent {
 	e := extent{j, j + 1, t.indirect}
-	for e.from > 0 && t.marks[e.from]&markEntry == 0 {
+	for t.marks[e.from]&markEntry == 0 { // the first instruction is one
 		e.from--
 	}
 	for e.to < len(t.insts) && t.marks[e.to]&markEntry == 0 {
@@ -324,10 +325,7 @@ func (t *Tracer) extentOf(j int) extent {
 
 // resize returns a slice of n zero values, in s's memory where that suffices.
 func resize[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	s = s[:n]
+	s = slices.Grow(s[:0], n)[:n]
 	clear(s)
 	return s
 }

@@ -145,13 +145,11 @@ func (t *Tracer) tableJump(v value, i int) Jump {
 		Addr: v.number, Base: v.base, Width: v.width, Shift: v.shift,
 		Signed: v.signed && v.width < 8,
 	}
-	switch {
-	case v.kind == kindEntry && v.width < 8 && t.isa.Pieces():
+	if v.kind == kindEntry && v.width < 8 && t.isa.Pieces() {
 		return Unresolved(WhatNumber) // code does not stand so low
-	case v.last == 0:
-		t.bound(&table, i, &v)
-		t.distrust(&table, &v)
 	}
+	t.bound(&table, i, &v)
+	t.distrust(&table, &v)
 	if v.kind == kindEntry && v.width == 8 && v.shift == 0 && !t.labels(&table) {
 		return Pointer()
 	}
@@ -195,7 +193,7 @@ func (t *Tracer) leadInside(v *value, start, end uint64) bool {
 		return false
 	}
 	data, err := t.mem.Data(nil, start, end-start)
-	if err != nil || len(data) < 4 {
+	if err != nil {
 		return false
 	}
 	for ; len(data) >= 4; data = data[4:] {

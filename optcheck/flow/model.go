@@ -30,6 +30,9 @@ const (
 	MemoryWritten Set = 1 << 56
 )
 
+// has reports whether register r is in s. NoReg is in no set.
+func (s Set) has(r Reg) bool { return s>>r&1 != 0 }
+
 // Op is how a value comes about.
 type Op uint8
 
@@ -73,7 +76,8 @@ func Field(a Reg, bits uint8, signed bool) Expr {
 	return Expr{Op: OpField, A: a, B: NoReg, Bits: bits, Signed: signed}
 }
 
-// Store is what an instruction stores at a register and a displacement.
+// Store is what an instruction stores at a register, as that is before it, and a
+// displacement.
 type Store struct {
 	Base  Reg
 	Disp  uint64

@@ -40,9 +40,15 @@ func set(r Reg, x Expr) op { return op{reg: r, x: x, changes: 1 << r} }
 func load(r, a, b Reg, shift uint8, k uint64, width uint8, signed bool) op {
 	return set(r, Expr{Op: OpLoad, A: a, B: b, Shift: shift, K: k, Width: width, Signed: signed})
 }
-func sum(r, a, b Reg) op { return set(r, Expr{Op: OpAdd, A: a, B: b}) }
+func chosen(r, a, b Reg) op { return set(r, Expr{Op: OpEither, A: a, B: b}) }
+func sum(r, a, b Reg) op    { return set(r, Expr{Op: OpAdd, A: a, B: b}) }
 func store(r Reg, base Reg, disp uint64) op {
 	return op{store: Store{Base: base, Disp: disp, Size: 8, Width: 8, Regs: [2]Reg{r, NoReg}}, changes: MemoryWritten}
+}
+
+// storePair stores two registers, NoReg standing for what is no register.
+func storePair(r, s Reg, base Reg, disp uint64) op {
+	return op{store: Store{Base: base, Disp: disp, Size: 16, Width: 8, Regs: [2]Reg{r, s}}, changes: MemoryWritten}
 }
 
 // storeAway stores by way of an address that is not known.
@@ -171,10 +177,14 @@ func (m *toyModel) function() *classify.Func {
 	return f
 }
 
-// jump returns what is found of the last indirect jump, in words.
+// jump returns what is found of the indirect jump with the label "asked", else of
+// the last one, in words.
 func (m *toyModel) jump(mem Memory) string {
 	f := m.function()
-	i := len(m.ops) - 1
+	i := slices.IndexFunc(m.ops, func(o op) bool { return o.label == "asked" })
+	if i < 0 {
+		i = len(m.ops) - 1
+	}
 	for i >= 0 && m.ops[i].flow != decode.FlowJumpIndirect {
 		i--
 	}
@@ -241,3 +251,13 @@ func (m toyMemory) Data(_ []byte, addr, size uint64) ([]byte, error) {
 	}
 	return slices.Clone(raw[addr-dataAt:][:size]), nil
 }
+
+// everywhere is data at all addresses.
+type everywhere struct{ toyMemory }
+
+func (everywhere) DataEnd(uint64) (uint64, bool) { return 1 << 63, true }
+
+// unsure holds pointers that only stand there in the file.
+type unsure struct{ toyMemory }
+
+func (m unsure) Pointer(addr uint64) (uint64, bool) { return m.pointers[addr], false }

@@ -146,7 +146,7 @@ func (t *Tracer) merge(a, b value) value {
 		return a
 	case pointers:
 		return value{kind: kindWhole, what: WhatSeveral}
-	case a.kind == kindTarget && b.kind == kindTarget:
+	case a.kind == kindTarget:
 		return a.span(b)
 	}
 	return failed(WhatSeveral)
@@ -154,7 +154,7 @@ func (t *Tracer) merge(a, b value) value {
 
 // worse returns which of two reasons is told.
 func worse(a, b string) string {
-	if a == "" || b == WhatNumber {
+	if b == WhatNumber {
 		return b
 	}
 	return a
@@ -174,7 +174,7 @@ func (v value) guess(pointer, other, steps bool) value {
 	return value{kind: kindGuess, number: v.number, formed: v.formed, whole: pointer && other}
 }
 
-// span returns what is known of a target that comes from one of two tables.
+// span returns what is known of the target v or o, each of which comes from a table.
 func (v value) span(o value) value {
 	first, last := min(v.number, o.number), max(v.number, v.last, o.number, o.last)
 	v.scale, v.number, v.last = unscaled, first, last
@@ -196,8 +196,12 @@ func (v value) plus(n uint64) value {
 		v.whole = false
 	case v.kind == kindTarget:
 		v.base += n
+	case v.kind == kindEntry && v.bits != 64:
+		return failed(WhatExtension)
 	case v.kind == kindEntry:
-		v.kind, v.base, v.outer = kindTarget, n, noUse
+		v.kind, v.base = kindTarget, n
+	case v.kind == kindIndex && v.scale > 0:
+		v.kind, v.number = kindElement, n
 	case v.kind == kindNone, v.kind == kindStep:
 		return value{kind: kindStep}
 	case v.kind != kindFailed:
@@ -222,17 +226,14 @@ func (t *Tracer) combine(a, b value, ua, ub use) value {
 	case kindTarget, kindElement:
 		return b.plus(a.number)
 	case kindEntry:
-		if b.bits != 64 {
-			return failed(WhatExtension)
-		}
-		b.kind, b.base, b.outer = kindTarget, a.number, ub
-		return b
+		b.outer = ub
+		return b.plus(a.number)
 	case kindFailed:
 		if b.what == WhatExtension {
 			return b
 		}
 	case kindIndex:
-		if a.number != 0 && b.scale > 0 || t.isTable(&a) {
+		if t.isTable(&a) {
 			b = b.readAt(ub)
 			b.kind, b.number = kindElement, a.number
 			return b
@@ -291,7 +292,7 @@ func (v value) extended(bits uint8, signed bool, shift uint8, u use, check uint6
 	case kindConstant:
 		return constant(extend(v.number, bits, signed) << shift)
 	case kindEntry:
-		if bits == 64 || bits >= 8*v.width {
+		if bits >= 8*v.width {
 			return v.widened(bits, signed).shifted(shift)
 		}
 	case kindIndex:
@@ -312,8 +313,8 @@ func (v value) extended(bits uint8, signed bool, shift uint8, u use, check uint6
 // widened returns the entry v after the extension of its lowest bits to 64.
 func (v value) widened(bits uint8, signed bool) value {
 	switch own := 8 * v.width; {
-	case bits == 64 && (v.bits == 64 || !v.signed):
-	case v.shift != 0 && bits != 64:
+	case bits == 64 && v.bits == 64:
+	case v.shift != 0:
 		return failed(WhatExtension)
 	case bits == own:
 		v.signed = signed
