@@ -29,6 +29,8 @@
 #             (needs chromium)
 # make page-library  the library that lays out the report's map, by npm
 # make bench  every benchmark
+# make peers  xol beside other decoders, disassemblers and probes, in ROUNDS rounds: writes
+#             BENCHMARKS.md and its plots (scripts/peers says what is used where it is there)
 # make speed  the default analysis of KERNEL, against objdump and on two CPUs against one
 
 GO       ?= go
@@ -63,7 +65,7 @@ ifneq ($(TAGS),)
 export CGO_ENABLED ?= 1
 endif
 
-.PHONY: run build install install-files uninstall dist deb try pages site test cover vuln race lint fuzz surface damage soak mutate vm newest screenshots page-library bench speed clean
+.PHONY: run build install install-files uninstall dist deb try pages site test cover vuln race lint fuzz surface damage soak transparency mutate vm newest screenshots page-library bench peers speed clean
 
 run: build
 	bin/xol analyze $(PROGRAM) | tail -n 24
@@ -189,6 +191,10 @@ page-library:
 
 bench: | toolchain
 	$(GO) test -tags "$(TAGS)" -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+ROUNDS ?= 10
+peers: build
+	cd scripts/peers && $(GO) test ./... && $(GO) run . -rounds $(ROUNDS) -kernels $(abspath $(dir $(KERNEL)))
 
 speed: build
 	$(GO) run ./scripts/speed $(KERNEL)
