@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -177,7 +178,7 @@ func (l *countListing) last(s probing) error {
 	if l.stream != nil {
 		l.stream.close()
 	}
-	return err
+	return errors.Join(err, l.w.Flush())
 }
 
 func (l *countListing) print(rows []countRow) error {

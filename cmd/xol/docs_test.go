@@ -11,17 +11,19 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"xol/internal/skip"
+	"xol/session"
 )
 
 // The pages of docs/ are scripts: every block of code marked console is run, in a folder
 // with the files of docs/examples, and what it prints has to be what the block shows.
-// A line "…" stands for any lines, and … at the end of one for its rest; "[exit status
+// A line "…" stands for any lines, and … in one for any text; "[exit status
 // 1]" at the end of what a command shows says how it ended.
 
 func TestMain(m *testing.M) {
@@ -84,7 +86,12 @@ func TestDocs(t *testing.T) {
 		skip.Missing(t, "a shell", err)
 	}
 	scripts := t.TempDir()
+	refused := mayProbe(t)
 	for name, page := range pagesWithCommands(t) {
+		if refused != nil && isProbing(page) {
+			t.Run(name, func(t *testing.T) { skip.Missing(t, "the right to trace programs", refused) })
+			continue
+		}
 		file := strings.ReplaceAll(strings.TrimSuffix(name, ".md"), "/", "_") + ".txtar"
 		if err := os.WriteFile(filepath.Join(scripts, file), scriptOf(page), 0o644); err != nil {
 			t.Fatal(err)
@@ -98,10 +105,35 @@ func TestDocs(t *testing.T) {
 		Dir: scripts,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("LC_ALL", "C.UTF-8")
+			e.Defer(func() { endStarted(e.WorkDir) })
 			return os.CopyFS(e.WorkDir, os.DirFS(examples))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"console": console},
 	})
+}
+
+// endStarted ends the programs that a page has started, if it did not come to their end.
+func endStarted(dir string) {
+	files, _ := filepath.Glob(filepath.Join(dir, "*.pid"))
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// mayProbe returns why programs cannot be probed here, nil where they can.
+func mayProbe(t *testing.T) error {
+	t.Helper()
+	s, err := session.Start(t.Context(), session.Command{Path: "/bin/true", Args: []string{"true"}}, session.Options{
+		Select: func(*session.Module) ([]session.Probe, error) { return nil, nil },
+	})
+	if err != nil {
+		return err
+	}
+	s.Wait(t.Context())
+	return s.Close()
 }
 
 var exitStatus = regexp.MustCompile(`^\[exit status (\d+)\]$`)

@@ -83,7 +83,10 @@ func (a *app) latency(opt *targetOptions, functions []string, t target) error {
 		if opt.dryRun {
 			return r.plan(w)
 		}
-		return writeLatencies(w, opt.format.value, a.resultPalette(opt.out), latenciesOf(s))
+		if err := writeLatencies(w, opt.format.value, a.resultPalette(opt.out), latenciesOf(s)); err != nil {
+			return err
+		}
+		return w.Flush()
 	}
 	return flush(r.do())
 }

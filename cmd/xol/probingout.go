@@ -152,7 +152,7 @@ func (r *probingRun) plan(w *bufio.Writer) error {
 			}
 		}
 		s.close()
-		return nil
+		return w.Flush()
 	}
 	t := &table{palette: r.resultPalette(r.opt.out)}
 	t.left(probeWidth, "PROBE", bold)
@@ -176,8 +176,10 @@ func (r *probingRun) plan(w *bufio.Writer) error {
 		}
 		t.end()
 	}
-	_, err := w.Write(t.buf)
-	return err
+	if _, err := w.Write(t.buf); err != nil {
+		return err
+	}
+	return w.Flush() // before what is said of it
 }
 
 const (

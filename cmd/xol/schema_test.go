@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"xol/session"
 )
 
 // schemaFolder has a schema for each record that commands print as JSON.
@@ -33,6 +35,11 @@ var recordsOf = []struct{ schema, command, what string }{
 	{"diff-function", "xol diff -o jsonl", "A line for each function."},
 	{"diff-totals", "xol diff -o jsonl", "The last line."},
 	{"diff-place", "xol diff --insns -o jsonl", "A line for each answer that is another one, and each place in one file only."},
+	{"count", "xol count -o jsonl", "A line for each place."},
+	{"trace", "xol trace -o jsonl", "A line for each hit."},
+	{"latency", "xol latency -o json", "An object for each function."},
+	{"probing-plan", "xol count --dry-run -o jsonl", "A line for each place; with trace and latency as well."},
+	{"probing-summary", "xol count --summary FILE", "One object, in the file; with trace and latency as well."},
 }
 
 // moreRecords are commands beside those of the golden files.
@@ -52,6 +59,8 @@ var moreRecords = []invocation{
 func schemaOf(command string, record map[string]any) string {
 	name, _, _ := strings.Cut(command, " ")
 	switch {
+	case strings.Contains(command, "--dry-run"):
+		return "probing-plan"
 	case name == "analyze" && strings.Contains(command, "--summary"):
 		return "summary-" + fmt.Sprint(record["kind"])
 	case name == "analyze" && strings.Contains(command, "--markers"):
@@ -115,6 +124,29 @@ func TestSchemas(t *testing.T) {
 	}
 	t.Chdir("testdata")
 	seen := map[string]int{}
+	validate := func(command, out string) {
+		decoder := json.NewDecoder(strings.NewReader(out))
+		decoder.UseNumber()
+		for decoder.More() {
+			var value any
+			if err := decoder.Decode(&value); err != nil {
+				t.Fatalf("%s: %v", command, err)
+			}
+			records, ok := value.([]any)
+			if !ok {
+				records = []any{value}
+			}
+			for _, record := range records {
+				name := schemaOf(command, record.(map[string]any))
+				seen[name]++
+				if schemas[name] == nil {
+					t.Errorf("%s: there is no schema %s", command, name)
+				} else if err := schemas[name].Validate(record); err != nil {
+					t.Errorf("%s: %v", command, err)
+				}
+			}
+		}
+	}
 	commands := slices.Clone(moreRecords)
 	files, _ := filepath.Glob("*.golden")
 	for _, file := range files {
@@ -130,34 +162,40 @@ func TestSchemas(t *testing.T) {
 		if !isLines && (!strings.Contains(inv.command, "-o json") || list.MatchString(inv.command)) {
 			continue
 		}
-		out := xol(inv.command, inv.stdin)
-		decoder := json.NewDecoder(strings.NewReader(out.stdout))
-		decoder.UseNumber()
-		for decoder.More() && out.status <= 1 {
-			var value any
-			if err := decoder.Decode(&value); err != nil {
-				t.Fatalf("%s: %v", inv.command, err)
-			}
-			records, ok := value.([]any)
-			if !ok {
-				records = []any{value}
-			}
-			for _, record := range records {
-				name := schemaOf(inv.command, record.(map[string]any))
-				seen[name]++
-				if schemas[name] == nil {
-					t.Errorf("%s: there is no schema %s", inv.command, name)
-				} else if err := schemas[name].Validate(record); err != nil {
-					t.Errorf("%s: %v", inv.command, err)
-				}
-			}
+		if out := xol(inv.command, inv.stdin); out.status <= 1 {
+			validate(inv.command, out.stdout)
 		}
 	}
+	for command, out := range recordedProbing(t) {
+		validate(command, out)
+	}
+	validate("probing-summary", string(summaryJSON(&session.Summary{Probes: 3, Jumps: 1, Refused: map[string]int{"amd64/example": 2}}, 0)))
 	for _, r := range recordsOf {
 		if seen[r.schema] == 0 && r.schema != "matrix" && r.schema != "verify" { // these take long
 			t.Errorf("nothing printed a record %s", r.schema)
 		}
 	}
+}
+
+// recordedProbing returns the records of the commands that probe programs, as TestProbing
+// has them on file, by the commands.
+func recordedProbing(t *testing.T) map[string]string {
+	t.Helper()
+	data, err := os.ReadFile("probing.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded, command := map[string]string{}, ""
+	for line := range strings.Lines(string(data)) {
+		next, starts := strings.CutPrefix(line, "$ xol ")
+		switch {
+		case starts:
+			command = strings.TrimSpace(next)
+		case strings.Contains(command, "-o json") && !strings.ContainsAny(line[:1], "#!="):
+			recorded[command] += line
+		}
+	}
+	return recorded
 }
 
 // TestPagesOfJSON compares the reference of fields with the schemas.
