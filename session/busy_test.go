@@ -444,3 +444,47 @@ func TestTimesOfCalls(t *testing.T) {
 		}
 	}
 }
+
+// compile builds a program of testdata.
+func compile(t *testing.T, source string, flags ...string) string {
+	t.Helper()
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		skip.Missing(t, "gcc")
+	}
+	program := filepath.Join(t.TempDir(), strings.TrimSuffix(source, ".c"))
+	args := append([]string{"-O2", "-o", program, filepath.Join("testdata", source)}, flags...)
+	if out, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return program
+}
+
+// TestTimesOfTooManyCalls has more calls open than there is room for: those that are not
+// measured are counted.
+func TestTimesOfTooManyCalls(t *testing.T) {
+	mayTrace(t)
+	program := compile(t, "deep.c")
+	for depth, mayMiss := range map[int]bool{100: false, 20_000: true} {
+		s, err := session.Start(t.Context(), session.Command{Path: program, Args: []string{program, strconv.Itoa(depth)}}, session.Options{
+			Select: func(m *session.Module) ([]session.Probe, error) {
+				list, err := named("deep")(m)
+				for i := range list {
+					list[i].Action = session.Time
+				}
+				return list, err
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, ended, err := s.Wait(t.Context()); err != nil || !ended || status != 0 {
+			t.Fatal(status, ended, err)
+		}
+		sum := s.Summary()
+		if measured := s.Hits(s.Placed()[0]); measured+sum.Missed != uint64(depth) || sum.Missed > 0 != mayMiss {
+			t.Errorf("of %d calls %d are measured, %d missed", depth, measured, sum.Missed)
+		}
+		s.Close()
+	}
+}

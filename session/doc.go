@@ -132,7 +132,9 @@ type Summary struct {
 	Probes, Jumps, Breakpoints int
 	Refused                    map[string]int // by rule id, or "memory", "text"
 	Hits                       uint64
-	// Missed are hits that Options.Hit was not told of, Lost probes that went away with their text.
+	// Missed are calls of Time probes that were not measured, since too many others were
+	// open: of 4,096, some are likely to be missed. Lost are probes that went away with
+	// their text.
 	Missed, Lost uint64
 	// LongestStop is how long all threads of a process were stopped at a time, at most.
 	LongestStop time.Duration

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"xol/detour"
 	"xol/process"
 )
 
@@ -204,5 +205,10 @@ func (s *Session) Summary() Summary {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	sum.LongestStop = s.longest
+	for _, p := range s.placed {
+		for _, t := range p.timers {
+			sum.Missed += t.laid.word(t.addr + counterSize*detour.HistogramMissed)
+		}
+	}
 	return sum
 }

@@ -66,33 +66,16 @@ The exit status is that of the program, or 128 and the number of the signal that
 }
 
 func (a *app) countHits(opt *countOptions, probes []string, t target) error {
-	list, err := parseWishes(probes)
-	if err == nil {
-		err = withoutArguments(list)
-	}
+	r, err := a.newRun(&opt.targetOptions, probes, t, withoutArguments)
 	if err != nil {
 		return err
 	}
-	s, err := opt.selectionOf(list)
-	if err != nil {
-		return err
-	}
-	w, flush, err := a.openResults(opt.out)
-	if err != nil {
-		return err
-	}
-	l := &countListing{opt: opt, w: w, palette: a.resultPalette(opt.out), start: time.Now()}
+	l := &countListing{opt: opt, w: r.w, palette: a.resultPalette(opt.out), start: time.Now()}
 	if opt.format.value != formatTable && !opt.dryRun {
-		l.stream = newStream(w, opt.format.value, "[", "\n]\n", func(r *records) { l.fields(r, &countRow{}, 0) })
+		l.stream = newStream(r.w, opt.format.value, "[", "\n]\n", func(r *records) { l.fields(r, &countRow{}, 0) })
 	}
-	r := &probingRun{
-		app: a, opt: &opt.targetOptions, target: t, wishes: list, selection: s, probes: once(session.Count),
-		interval: opt.interval, tick: l.tick, results: l.last,
-	}
-	if opt.dryRun {
-		r.interval, r.results = 0, func(probing) error { return r.plan(w) }
-	}
-	return flush(r.do())
+	r.probes, r.interval, r.tick, r.results = once(session.Count), opt.interval, l.tick, l.last
+	return r.carryOut()
 }
 
 // once returns what makes probes of places, one for each place where several are

@@ -48,11 +48,29 @@ The exit status is that of the program, or 128 and the number of the signal that
 }
 
 func (a *app) latency(opt *targetOptions, functions []string, t target) error {
-	list, err := parseWishes(functions)
-	if err == nil {
-		err = withoutArguments(list)
-	}
+	r, err := a.newRun(opt, functions, t, onlyFunctions)
 	if err != nil {
+		return err
+	}
+	probes := once(session.Time)
+	r.probes = func(m *session.Module, places []selection.Place) []session.Probe {
+		for i := range places {
+			places[i].Return = false
+		}
+		return probes(m, places)
+	}
+	r.results = func(s probing) error {
+		if err := writeLatencies(r.w, opt.format.value, a.resultPalette(opt.out), latenciesOf(s)); err != nil {
+			return err
+		}
+		return r.w.Flush()
+	}
+	return r.carryOut()
+}
+
+// onlyFunctions has wishes be for places where functions start.
+func onlyFunctions(list []wish) error {
+	if err := withoutArguments(list); err != nil {
 		return err
 	}
 	for i := range list {
@@ -61,34 +79,7 @@ func (a *app) latency(opt *targetOptions, functions []string, t target) error {
 		}
 		list[i].Return = true // it has to be where a function starts
 	}
-	s, err := opt.selectionOf(list)
-	if err != nil {
-		return err
-	}
-	w, flush, err := a.openResults(opt.out)
-	if err != nil {
-		return err
-	}
-	probes := once(session.Time)
-	r := &probingRun{
-		app: a, opt: opt, target: t, wishes: list, selection: s,
-		probes: func(m *session.Module, places []selection.Place) []session.Probe {
-			for i := range places {
-				places[i].Return = false
-			}
-			return probes(m, places)
-		},
-	}
-	r.results = func(s probing) error {
-		if opt.dryRun {
-			return r.plan(w)
-		}
-		if err := writeLatencies(w, opt.format.value, a.resultPalette(opt.out), latenciesOf(s)); err != nil {
-			return err
-		}
-		return w.Flush()
-	}
-	return flush(r.do())
+	return nil
 }
 
 // splitPlace reports whether a place has an offset.

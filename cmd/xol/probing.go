@@ -30,7 +30,35 @@ type probingRun struct {
 	tick     func(s probing) error
 	results  func(s probing) error
 
+	w       *bufio.Writer // of the results
+	flush   func(error) error
 	session probing
+}
+
+// newRun prepares a run with probes as they were written, which check looks at. What it
+// does with them is for the caller to set, and then to have it carry out.
+func (a *app) newRun(opt *targetOptions, probes []string, t target, check func([]wish) error) (*probingRun, error) {
+	list, err := parseWishes(probes)
+	if err == nil {
+		err = check(list)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &probingRun{app: a, opt: opt, target: t, wishes: list}
+	if r.selection, err = opt.selectionOf(list); err != nil {
+		return nil, err
+	}
+	r.w, r.flush, err = a.openResults(opt.out)
+	return r, err
+}
+
+// carryOut does it, or only shows what would be done.
+func (r *probingRun) carryOut() error {
+	if r.opt.dryRun {
+		r.interval, r.results = 0, func(probing) error { return r.plan(r.w) }
+	}
+	return r.flush(r.do())
 }
 
 // spot is the Data of a probe: where it was wanted, and by which probe.

@@ -52,30 +52,14 @@ The exit status is that of the program, or 128 and the number of the signal that
 }
 
 func (a *app) trace(opt *targetOptions, probes []string, t target) error {
-	list, err := parseWishes(probes)
-	if err == nil {
-		err = checkRecorded(list)
-	}
+	r, err := a.newRun(opt, probes, t, checkRecorded)
 	if err != nil {
 		return err
 	}
-	s, err := opt.selectionOf(list)
-	if err != nil {
-		return err
-	}
-	w, flush, err := a.openResults(opt.out)
-	if err != nil {
-		return err
-	}
-	l := &traceListing{app: a, w: w, jsonl: opt.format.value == formatJSONL, wishes: list, book: newAddressBook(), clock: newClock(), calls: map[callKey][]entered{}}
-	r := &probingRun{
-		app: a, opt: opt, target: t, wishes: list, selection: s, probes: l.probes, hit: l.hit,
-		interval: flushInterval, tick: func(probing) error { return l.flush() }, results: func(probing) error { return l.flush() },
-	}
-	if opt.dryRun {
-		r.interval, r.results = 0, func(probing) error { return r.plan(w) }
-	}
-	return flush(r.do())
+	l := &traceListing{app: a, w: r.w, jsonl: opt.format.value == formatJSONL, wishes: r.wishes, book: newAddressBook(), clock: newClock(), calls: map[callKey][]entered{}}
+	flush := func(probing) error { return l.flush() }
+	r.probes, r.hit, r.interval, r.tick, r.results = l.probes, l.hit, flushInterval, flush, flush
+	return r.carryOut()
 }
 
 // flushInterval is how long a line may wait.
