@@ -34,9 +34,12 @@ type Probe struct {
 	// Return puts it at the returns of the function whose entry Addr is.
 	Return bool
 	Action Action
-	Symbol string // for people, as is Offset
-	Offset uint64
-	Data   any // the caller's own
+	// Semaphore is the address, in the file, of a 2-byte counter that is 1 higher while the
+	// probe is there, as static markers have it; 0 for none.
+	Semaphore uint64
+	Symbol    string // for people, as is Offset
+	Offset    uint64
+	Data      any // the caller's own
 }
 
 // Module is a file that a process has mapped to execute it.

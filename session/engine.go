@@ -199,6 +199,43 @@ func (e *engine) update(p *process.Process) error {
 	if s == nil {
 		return nil
 	}
+	return cmp.Or(e.look(p, s), e.raise(p, s))
+}
+
+// raise raises semaphores that are not yet, when the data of all files is mapped.
+func (e *engine) raise(p *process.Process, s *space) error {
+	lowered := func(q *placed) bool { return len(q.semaphores) > 0 && !q.raised && q.done > 0 }
+	if p.Starting() || !slices.ContainsFunc(s.placed, lowered) {
+		return nil
+	}
+	return e.inStops(p, s, func() (more bool, err error) {
+		for _, q := range s.placed {
+			if lowered(q) {
+				err = errors.Join(err, q.raise(p, 1))
+			}
+		}
+		return false, err
+	})
+}
+
+// lower takes that back.
+func (e *engine) lower(p *process.Process, s *space) error {
+	raised := func(q *placed) bool { return q.raised }
+	if !slices.ContainsFunc(s.placed, raised) {
+		return nil
+	}
+	return e.inStops(p, s, func() (more bool, err error) {
+		for _, q := range s.placed {
+			if q.raised {
+				err = errors.Join(err, q.raise(p, ^uint16(0)))
+			}
+		}
+		return false, err
+	})
+}
+
+// look puts what is wanted into files that are mapped newly.
+func (e *engine) look(p *process.Process, s *space) error {
 	maps, err := p.Maps()
 	if err != nil {
 		return err
@@ -230,7 +267,7 @@ func (e *engine) update(p *process.Process) error {
 			e.layouts[w.Layout] = newLayout(w.Layout, w.New)
 		}
 		spaces := 1
-		q := &placed{layout: e.layouts[w.Layout], delta: w.Delta, number: w.Number, spaces: &spaces}
+		q := &placed{layout: e.layouts[w.Layout], delta: w.Delta, number: w.Number, spaces: &spaces, semaphores: w.Semaphores}
 		if err := e.put(p, s, q, &m.New[w.File]); err != nil {
 			return err
 		}
@@ -505,7 +542,9 @@ func (e *engine) clean(p *process.Process) error {
 	if len(s.placed) == 0 {
 		return nil
 	}
+	lowered := e.lower(p, s)
 	stuck, err := e.setIn(p, switches{Disarmed: true})
+	err = errors.Join(lowered, err)
 	if !stuck && err == nil { // else a thread may still be there
 		err = e.remove(p, s, s.placed)
 	}

@@ -50,6 +50,8 @@ type placement struct {
 	Layout int                // the number of the layout
 	New    *instrument.Layout // the layout, where it is told for the first time
 	Delta  uint64             // what addresses in the process are above those of the layout
+	// Semaphores are to be raised as long as it is there.
+	Semaphores []uint64
 }
 
 // corrected is by what counts of a layout are wrong.

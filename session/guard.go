@@ -47,13 +47,14 @@ type toGuard struct {
 type sentPlacement struct {
 	Number, File, Layout int
 	Delta                uint64
+	Semaphores           []uint64
 	New                  *packed
 }
 
 func sentPlacements(list []placement) (sent []sentPlacement) {
 	for i := range list {
 		p := &list[i]
-		s := sentPlacement{Number: p.Number, File: p.File, Layout: p.Layout, Delta: p.Delta}
+		s := sentPlacement{Number: p.Number, File: p.File, Layout: p.Layout, Delta: p.Delta, Semaphores: p.Semaphores}
 		if p.New != nil {
 			s.New = pack(p.New)
 		}
@@ -65,7 +66,7 @@ func sentPlacements(list []placement) (sent []sentPlacement) {
 func receivedPlacements(sent []sentPlacement) (list []placement) {
 	for i := range sent {
 		s := &sent[i]
-		p := placement{Number: s.Number, File: s.File, Layout: s.Layout, Delta: s.Delta}
+		p := placement{Number: s.Number, File: s.File, Layout: s.Layout, Delta: s.Delta, Semaphores: s.Semaphores}
 		if s.New != nil {
 			p.New = s.New.unpack()
 		}

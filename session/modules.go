@@ -85,7 +85,9 @@ func (s *Session) plan(m *mapped) (list []placement, err error) {
 		delta := bias - at.bias
 		free = without(free, at.memory, delta)
 		s.placements = append(s.placements, at)
-		list = append(list, placement{Number: len(s.placements) - 1, File: i, Layout: at.number, New: layout, Delta: delta})
+		list = append(list, placement{
+			Number: len(s.placements) - 1, File: i, Layout: at.number, New: layout, Delta: delta, Semaphores: w.semaphores(bias),
+		})
 	}
 	return list, nil
 }
@@ -127,6 +129,17 @@ func (s *Session) lay(w *wanted, bias uint64, free []machine.Range) (*laid, *ins
 	s.mutex.Unlock()
 	w.laid = append(w.laid, at)
 	return at, layout, nil
+}
+
+// semaphores returns those of the probes, each once, as a process has them.
+func (w *wanted) semaphores(bias uint64) (list []uint64) {
+	for _, p := range w.placed {
+		if p.Probe.Semaphore != 0 && p.Refused == nil {
+			list = append(list, p.Probe.Semaphore+bias)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // fits reports whether a process has free memory where the layout wants it.
@@ -319,7 +332,7 @@ func (f *file) same(probes []Probe) *wanted {
 	for _, w := range f.wanted {
 		if w.err == nil && slices.EqualFunc(probes, w.placed, func(a Probe, placed *Placed) bool {
 			b := &placed.Probe
-			return a.Addr == b.Addr && a.Return == b.Return && a.Action == b.Action && a.Symbol == b.Symbol && a.Offset == b.Offset
+			return a.Addr == b.Addr && a.Return == b.Return && a.Action == b.Action && a.Semaphore == b.Semaphore && a.Symbol == b.Symbol && a.Offset == b.Offset
 		}) {
 			return w
 		}

@@ -5,6 +5,7 @@ package session
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -55,6 +56,9 @@ type placed struct {
 	part   int             // how many of them have been written
 	offset int             // how much of the next one
 	done   int             // how many of the patches have been made
+
+	semaphores []uint64
+	raised     bool
 }
 
 func (s *space) clone() *space {
@@ -402,4 +406,23 @@ func set(p *process.Process, todo []*placed, to switches, trap []byte) func() (m
 		}
 		return true, nil
 	}
+}
+
+// raise adds n to the semaphores: 1, or -1 to take that back. One that is not mapped is
+// left out.
+func (q *placed) raise(p *process.Process, n uint16) error {
+	var errs []error
+	for _, addr := range q.semaphores {
+		var count [2]byte
+		err := p.Read(count[:], addr)
+		if err == nil {
+			binary.NativeEndian.PutUint16(count[:], binary.NativeEndian.Uint16(count[:])+n)
+			err = p.Write(addr, count[:])
+		}
+		if unmapped := (*process.AddressError)(nil); !errors.As(err, &unmapped) {
+			errs = append(errs, err)
+		}
+	}
+	q.raised = n == 1
+	return errors.Join(errs...)
 }

@@ -93,12 +93,22 @@ func once(action session.Action) func(m *session.Module, places []selection.Plac
 			if key := (where{p.Addr, p.Return}); !seen[key] {
 				seen[key] = true
 				probes = append(probes, session.Probe{
-					Addr: p.Addr, Return: p.Return, Action: action, Symbol: p.Symbol, Offset: p.Offset, Data: &spot{Place: *p},
+					Addr: p.Addr, Return: p.Return, Action: action, Semaphore: semaphoreOf(p),
+					Symbol: p.Symbol, Offset: p.Offset, Data: &spot{Place: *p},
 				})
 			}
 		}
 		return probes
 	}
+}
+
+// semaphoreOf returns where the program asks whether a marker is probed; 0 where it does
+// not.
+func semaphoreOf(p *selection.Place) uint64 {
+	if p.Marker == nil {
+		return 0
+	}
+	return p.Marker.Semaphore
 }
 
 // countRow is a place with its hits.

@@ -102,7 +102,9 @@ func (l *traceListing) probes(m *session.Module, places []selection.Place) (prob
 	l.book.add(m)
 	for i := range places {
 		p := &places[i]
-		probe := session.Probe{Addr: p.Addr, Return: p.Return, Action: session.Trace, Symbol: p.Symbol, Offset: p.Offset}
+		probe := session.Probe{
+			Addr: p.Addr, Return: p.Return, Action: session.Trace, Semaphore: semaphoreOf(p), Symbol: p.Symbol, Offset: p.Offset,
+		}
 		rec, err := l.newRecorder(m, p)
 		if err != nil {
 			l.report(fmt.Errorf("%s in %s: %w", describe(&spot{Place: *p}), shortFile(m.Path), err))

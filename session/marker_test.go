@@ -1,0 +1,99 @@
+//go:build linux && amd64
+
+package session_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"xol/session"
+)
+
+// markers wants a probe at each static marker that has a semaphore.
+func markers(m *session.Module) (list []session.Probe, err error) {
+	all, err := m.Image.Markers()
+	for i := range all {
+		if m := &all[i]; m.Semaphore != 0 && m.Provider == "demo" {
+			list = append(list, session.Probe{Addr: m.Location, Semaphore: m.Semaphore, Symbol: m.Name})
+		}
+	}
+	return list, err
+}
+
+// TestSemaphores counts the hits of a marker that a program passes only as long as its
+// semaphore is raised.
+func TestSemaphores(t *testing.T) {
+	program := compile(t, "marks.c")
+	library := compile(t, "marks.c", "-shared", "-fPIC", "-DSHARED")
+	dir := t.TempDir()
+	linked := filepath.Join(dir, "linked")
+	if out, err := exec.Command("gcc", "-O2", "-DLIBRARY", "-o", linked, "testdata/marks.c", library, "-Wl,-rpath,"+filepath.Dir(library)).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	mayTrace(t)
+	guard := []string{"/proc/self/exe", "-xol-test-guard"}
+	for _, c := range []struct {
+		name, program string
+		guard         []string
+	}{{"in a program", program, nil}, {"in a library", linked, nil}, {"by a guard", linked, guard}} {
+		t.Run(c.name+", started", func(t *testing.T) {
+			out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close()
+			s, err := session.Start(t.Context(), session.Command{Path: c.program, Args: []string{c.program}, Files: []*os.File{nil, out, os.Stderr}},
+				session.Options{Select: markers, Guard: c.guard})
+			if err != nil {
+				t.Fatal(err)
+			}
+			waitForHits(t, s)
+			syscall.Kill(s.PID(), syscall.SIGTERM)
+			if status, ended, err := s.Wait(t.Context()); err != nil || !ended || status != 0 {
+				t.Fatal(status, ended, err)
+			}
+			text, _ := os.ReadFile(out.Name())
+			if got, want := string(text), fmt.Sprintf("%d 1\n", s.Summary().Hits); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+			s.Close()
+		})
+		t.Run(c.name+", attached to", func(t *testing.T) {
+			p := start(t, c.program)
+			s, err := session.Attach(t.Context(), p.Process.Pid, session.Options{Select: markers, Guard: c.guard})
+			if err != nil {
+				t.Fatal(err)
+			}
+			waitForHits(t, s)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			p.Process.Signal(syscall.SIGTERM)
+			p.Wait()
+			// It may have looked at the semaphore before it was lowered.
+			hits := s.Summary().Hits
+			if got := p.out.String(); got != fmt.Sprintf("%d 0\n", hits) && got != fmt.Sprintf("%d 0\n", hits+1) {
+				t.Errorf("%q, %d hits", got, hits)
+			}
+		})
+	}
+}
+
+func waitForHits(t *testing.T, s *session.Session) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); s.Summary().Hits == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			var all []string
+			for _, p := range s.Placed() {
+				all = append(all, fmt.Sprint(p.Probe.Symbol, " ", p.Way, p.Refused, p.Err))
+			}
+			t.Fatalf("no hits: %s", strings.Join(all, ", "))
+		}
+	}
+}
