@@ -133,6 +133,12 @@ type Prober interface {
 	// AfterSyscall sets registers to what they are after a system call whose instruction
 	// is before next.
 	AfterSyscall(r machine.Registers, next uint64)
+	// Cave returns where a jump may stand for an instruction at at that is too short for
+	// one: in padding, which ends at end, where the instruction is or only a landing pad
+	// before it; and the short jump that leads there. All of the padding is NOPs, and
+	// one of them starts at the cave, so that whoever comes to it goes on to end. ok is
+	// false where there is no such place.
+	Cave(padding []byte, end, at uint64) (cave uint64, jump []byte, ok bool)
 	// Rebase has the moved form of a call or system call hold the address to where it
 	// holds from: that of the instruction after the original, which has moved with all
 	// else. It returns false where it does not find that address in one piece, or the

@@ -25,6 +25,7 @@ type Layout struct {
 	Parts      []machine.Part // what is in Code
 	Patches    []Patch        // of the program's text
 	Copies     []*Copy
+	Caves      []Cave
 	// Fixed says that the code is for these addresses only: Rebase does not work.
 	Fixed bool
 }
@@ -70,6 +71,8 @@ type Patch struct {
 	Addr     uint64
 	Len      uint8
 	Old, New [maxJump]byte // Old is what the file has there
+	// InCave says that it is in padding, to which only another patch leads.
+	InCave bool
 }
 
 // maxJump is at least the bytes of a jump on any ISA.
@@ -262,12 +265,10 @@ func (l *layer) add(plan *Plan) error {
 func (l *layer) way(plan *Plan, c *Copy, w *Way) error {
 	target := c.Addr + uint64(c.Points[w.Step].Offset)
 	if w.Jump {
-		if jump, ok := l.jump(w, target); ok {
-			if l.patch(w.Addr, jump) == nil {
-				return nil // else it would not end in the section
-			}
+		if l.jumpIn(w, target) {
+			return nil
 		}
-		w.Jump = false
+		w.Jump, w.Cave = false, 0
 	}
 	trap := l.isa.Breakpoint(false)
 	if err := l.patch(w.Addr, trap); err != nil {
@@ -281,6 +282,35 @@ func (l *layer) way(plan *Plan, c *Copy, w *Way) error {
 		}
 	}
 	return nil
+}
+
+// jumpIn adds the patches of a way that is a jump; it returns false where that cannot be.
+func (l *layer) jumpIn(w *Way, target uint64) bool {
+	if w.Cave != 0 {
+		return l.cave(w, target)
+	}
+	jump, ok := l.jump(w, target)
+	return ok && l.patch(w.Addr, jump) == nil // else it would not end in the section
+}
+
+// cave adds the patches of a way by a cave, unless another jump reaches into that.
+func (l *layer) cave(w *Way, target uint64) bool {
+	if n := len(l.out.Patches); n > 0 {
+		if last := &l.out.Patches[n-1]; last.Addr+uint64(last.Len) > w.Cave {
+			return false
+		}
+	}
+	jump, err := l.isa.JumpTo(w.Cave, target)
+	if err != nil || !l.trapsInside(w, w.short) || l.patch(w.Cave, jump) != nil {
+		return false
+	}
+	l.out.Patches[len(l.out.Patches)-1].InCave = true
+	if l.patch(w.Addr, w.short) != nil {
+		l.out.Patches = l.out.Patches[:len(l.out.Patches)-1]
+		return false
+	}
+	l.out.Caves = append(l.out.Caves, Cave{w.Cave, w.Addr})
+	return true
 }
 
 // patch adds a patch.

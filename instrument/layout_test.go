@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"xol/analyze"
 	"xol/classify"
 	"xol/decode"
 	"xol/image"
+	"xol/internal/skip"
 	"xol/machine"
 )
 
@@ -280,4 +284,88 @@ func (l *laid) depth(t *testing.T, from, to uint64) (most int) {
 		at += uint64(inst.Len)
 	}
 	return most
+}
+
+// TestCaves checks that entries which another function's jump comes close to are left by a
+// jump in the padding before them.
+func TestCaves(t *testing.T) {
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		skip.Missing(t, "gcc")
+	}
+	path := filepath.Join(t.TempDir(), "caves")
+	cmd := exec.Command(gcc, "-nostdlib", "-shared", "-x", "assembler", "-", "-o", path)
+	cmd.Stdin = strings.NewReader(`
+		.macro function name
+		.globl \name
+		.type \name, @function
+		.p2align 5
+		\name:
+		.endm
+		.text
+		function before
+		nop; ret
+		.size before, .-before
+		function nearby
+		mov %rdi, %rax
+		1: cmp $16, %rdx          # jumped to from elsewhere
+		jb 2f
+		inc %rax
+		2: ret
+		.size nearby, .-nearby
+		function padded
+		endbr64
+		push %rax; push %rcx
+		3: pop %rcx; pop %rcx; ret
+		.size padded, .-padded
+		function falls            # it goes on to what is after it
+		cmp %rsi, %rdi
+		je 1b
+		.size falls, .-falls
+		function after
+		mov %rdi, %rax
+		4: ret
+		.size after, .-after
+		.nops 3
+		5: .nops 8
+		function landed           # its padding is jumped to
+		mov %rdi, %rax
+		6: ret
+		.size landed, .-landed
+		function others
+		jp 5b
+		jo 6b
+		test %rdi, %rdi
+		je 1b
+		js 3b
+		jmp 4b
+		.size others, .-others
+	`)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	l := layOut(t, path, firstInst)
+	ways := map[string]*Way{}
+	for _, plan := range l.plans {
+		fn, _ := l.p.a.FunctionAt(plan.From() - testBias)
+		ways[fn.Name] = &plan.Ways[0]
+		if w := &plan.Ways[0]; w.Cave != 0 {
+			short, _ := l.at(w.Addr)
+			if target, _ := short.BranchTarget(); target != w.Cave || short.Len != 2 {
+				t.Errorf("%s: a jump of %d bytes to %#x", fn.Name, short.Len, target)
+			}
+			jump, _ := l.at(w.Cave)
+			if target, _ := jump.BranchTarget(); target != plan.Copy().Addr+uint64(plan.Copy().Points[w.Step].Offset) {
+				t.Errorf("%s: a jump to %#x", fn.Name, target)
+			}
+		}
+	}
+	for _, c := range []struct {
+		name       string
+		jump, cave bool
+	}{{"before", true, false}, {"nearby", true, true}, {"padded", false, false}, {"falls", true, false}, {"after", true, true}, {"landed", false, false}, {"others", true, false}} {
+		if w := ways[c.name]; w == nil || w.Jump != c.jump || w.Cave != 0 != c.cave {
+			t.Errorf("%s: %+v", c.name, w)
+		}
+	}
 }

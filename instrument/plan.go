@@ -60,6 +60,10 @@ type Way struct {
 	// Inside has bit k set where an instruction that moves starts k bytes after the
 	// start of the jump: the jump must trap there.
 	Inside uint8
+	// Cave is where that stands which the jump, a short one, leads to: 0 where the jump
+	// leads to the copy.
+	Cave  uint64
+	short []byte // that jump
 }
 
 // Item is code that is inserted before a step.
@@ -92,8 +96,9 @@ type Plan struct {
 // its operands can be reached from.
 func (p *Plan) Copy() *Copy { return p.copy }
 
-// Jumps reports whether any of the ways is a jump.
-func (p *Plan) Jumps() bool { return slices.ContainsFunc(p.Ways, func(w Way) bool { return w.Jump }) }
+// Jumps reports whether the first of the ways is a jump: that at the entry of a function, or
+// the only one.
+func (p *Plan) Jumps() bool { return p.Ways[0].Jump }
 
 // Place is where a want has come to be.
 type Place struct {

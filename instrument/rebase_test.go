@@ -48,7 +48,7 @@ func TestRebase(t *testing.T) {
 		for i := range here.layout.Patches {
 			p, want := here.layout.Patches[i], there.layout.Patches[i]
 			if p.Addr += delta; p != want {
-				t.Fatalf("%s: patches differ: %#x, %#x", path, p, want)
+				t.Fatalf("%s: patches differ: %+v, %+v", path, p, want)
 			}
 		}
 		low, refused := layOutAt(t, path, 0, some), false

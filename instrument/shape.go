@@ -72,12 +72,15 @@ func (f *function) region(first int) (p piece, ok bool) {
 		}
 		p.insts = append(p.insts, first)
 	}
-	v := &f.r.Optimize[at]
-	if !v.OK() {
-		return p, false
-	}
 	way := Way{Addr: f.r.Insts[at].Addr, Jump: true}
-	for i := at; i < len(f.r.Insts) && f.r.Insts[i].Addr < way.Addr+uint64(v.Moved); i++ {
+	moved := uint64(f.r.Optimize[at].Moved)
+	if !f.r.Optimize[at].OK() {
+		if first > 0 || !f.useCave(&way) {
+			return p, false
+		}
+		moved = uint64(len(way.short))
+	}
+	for i := at; i < len(f.r.Insts) && f.r.Insts[i].Addr < way.Addr+moved; i++ {
 		p.insts = append(p.insts, i)
 		way.inside(f.r.Insts[i].Addr)
 	}
@@ -130,14 +133,18 @@ func (f *function) whole() piece {
 			way.Step--
 		}
 		if f.entryIn(addr, 1) || way.Step != step {
-			way.Jump = f.hasRoom(&way)
+			way.Jump = f.hasRoomFor(addr, uint64(f.isa.JumpLen())) || way.Step == 0 && f.useCave(&way)
 		}
 		if way.Jump {
-			covered = addr + uint64(f.isa.JumpLen())
+			size := f.isa.JumpLen()
+			if way.Cave != 0 {
+				size = len(way.short)
+			}
+			covered = addr + uint64(size)
 			for _, j := range p.insts[step:] {
 				way.inside(f.r.Insts[j].Addr)
 			}
-			way.Inside &= 1<<f.isa.JumpLen() - 1
+			way.Inside &= 1<<size - 1
 		}
 		p.ways = append(p.ways, way)
 	}
@@ -151,19 +158,18 @@ func (f *function) keepsPad(i int) bool {
 		!f.leader(i+1) && !f.entryIn(f.r.Insts[i+1].Addr, 1)
 }
 
-// hasRoom reports whether a jump overwrites nothing that execution may come to from
-// elsewhere, and nothing but instructions and padding.
-func (f *function) hasRoom(w *Way) bool {
-	n := uint64(f.isa.JumpLen())
-	end := w.Addr + n
+// hasRoomFor reports whether a jump of n bytes overwrites nothing that execution may come to
+// from elsewhere, and nothing but instructions and padding.
+func (f *function) hasRoomFor(addr, n uint64) bool {
+	end := addr + n
 	if n == uint64(f.isa.Align()) {
 		return true
 	}
-	if f.entryIn(w.Addr+1, n-1) || f.staysIn(w.Addr, end) || end > f.r.End()+f.reach().Slack {
+	if f.entryIn(addr+1, n-1) || f.staysIn(addr, end) || end > f.r.End()+f.reach().Slack {
 		return false
 	}
 	for _, m := range f.r.Marks {
-		if m.Addr < end && m.End() > w.Addr && m.Kind&optcheck.MustStay != 0 {
+		if m.Addr < end && m.End() > addr && m.Kind&optcheck.MustStay != 0 {
 			return false
 		}
 	}
@@ -217,6 +223,9 @@ func (f *function) add(p piece) error {
 	plan.Ways = p.ways
 	for i := range plan.Ways {
 		plan.Ways[i].Addr += f.bias
+		if plan.Ways[i].Cave != 0 {
+			plan.Ways[i].Cave += f.bias
+		}
 	}
 	f.out.Plans = append(f.out.Plans, plan)
 	f.out.Places = append(f.out.Places, places...)

@@ -241,6 +241,8 @@ func TestSwitchesUnderLoad(t *testing.T) {
 				}
 				if p.Way == session.Jump {
 					jumps++
+				} else if p.Probe.Symbol == "hot_short" && p.Probe.Offset == 0 {
+					t.Errorf("no jump at the entry of hot_short")
 				}
 			}
 			if jumps < 500 {

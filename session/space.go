@@ -136,9 +136,22 @@ func (p *placed) owns(addr uint64) bool {
 	return slices.ContainsFunc(p.held, func(r machine.Range) bool { return r.Holds(addr) })
 }
 
+// wayOf returns where in the program's text a thread is that is at a cave.
+func (s *space) wayOf(addr uint64) (way uint64, ok bool) {
+	for _, p := range s.placed {
+		for _, c := range p.Caves {
+			if c.Addr+p.delta == addr {
+				return c.Way + p.delta, true
+			}
+		}
+	}
+	return 0, false
+}
+
 // own reports whether an address is in code that has been put into the process.
 func (s *space) own(addr uint64) bool {
-	return slices.ContainsFunc(s.placed, func(p *placed) bool { return p.owns(addr) })
+	_, cave := s.wayOf(addr)
+	return cave || slices.ContainsFunc(s.placed, func(p *placed) bool { return p.owns(addr) })
 }
 
 // patchAfter returns the index of the first patch that ends after an address.
@@ -359,6 +372,8 @@ func (w switches) write(text []byte, c *instrument.Patch, trap []byte) {
 	switch {
 	case w.Disarmed:
 		copy(text, c.Old[:])
+	case w.NoJumps && c.InCave:
+		copy(text, c.Old[:]) // NOPs, which lead to the breakpoint
 	case w.NoJumps:
 		copy(text, c.Old[:])
 		copy(text, trap)

@@ -35,6 +35,10 @@ func (e *engine) enter(s *space, th *process.Thread, addr uint64) bool {
 func (e *engine) leave(s *space, th *process.Thread, fault bool) error {
 	for range maxSteps {
 		pc := th.PC()
+		if way, ok := s.wayOf(pc); ok {
+			th.MovePC(way)
+			return nil
+		}
 		c := s.copyAt(pc)
 		if c == nil && !s.own(pc) {
 			return nil

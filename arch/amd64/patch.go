@@ -1,6 +1,10 @@
 package amd64
 
-import "xol/patch"
+import (
+	"math"
+
+	"xol/patch"
+)
 
 // breakpoint is int3.
 const breakpoint = 0xcc
@@ -15,6 +19,23 @@ func (ISA) Breakpoint(bool) []byte { return []byte{breakpoint} }
 // while its tail is written.
 func (a ISA) PlanPatch(op patch.Operation, s *patch.Site) (*patch.Plan, error) {
 	return patch.Bytewise(a, op, s)
+}
+
+// Cave returns where in padding a jump may stand, and a jump of two bytes to it; see
+// arch.Prober.
+func (a ISA) Cave(padding []byte, end, at uint64) (cave uint64, jump []byte, ok bool) {
+	const size = 2 // of a short jump
+	for start := end - uint64(len(padding)); len(padding) > 0; {
+		if far := int64(start - at - size); far >= math.MinInt8 && len(padding) >= jumpNear {
+			cave, jump, ok = start, []byte{jumpAlways, byte(far)}, true
+		}
+		n, nop := a.nopAt(padding)
+		if !nop {
+			return 0, nil, false
+		}
+		padding, start = padding[n:], start+uint64(n)
+	}
+	return cave, jump, ok
 }
 
 // Traps returns int3 and the opcodes of one byte that are undefined in 64-bit mode

@@ -48,6 +48,9 @@ func isConcurrent(text []byte) bool {
 	return false
 }
 
+// Cave returns none: every instruction has room for a jump.
+func (ISA) Cave([]byte, uint64, uint64) (uint64, []byte, bool) { return 0, nil, false }
+
 // Traps returns none: a jump is a word and takes the place of one, and no other
 // instruction starts inside.
 func (ISA) Traps() []byte { return nil }

@@ -31,6 +31,9 @@ func (a ISA) isPatchClass(text []byte) bool {
 	return w&opcode == insnB || w == insnNop
 }
 
+// Cave returns none: every instruction has room for a jump.
+func (ISA) Cave([]byte, uint64, uint64) (uint64, []byte, bool) { return 0, nil, false }
+
 // Traps returns none: a jump is a word and takes the place of one, or of a prefix, and no other
 // instruction starts inside.
 func (ISA) Traps() []byte { return nil }

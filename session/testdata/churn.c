@@ -53,6 +53,14 @@ static word (*const hot[])(word) = {
 
 FUNCTION static word model(word n, word x) { BODY(n, x); return x; }
 
+// A function with an entry that another one jumps close to: there is room for a short jump
+// only, to one in the padding before.
+word hot_short(word), hot_shorter(word);
+__asm__(".text\n.p2align 5\n.type hot_shorter, @function\nhot_shorter:\n"
+	"lea 3(%rdi), %rax\njmp 1f\n.size hot_shorter, .-hot_shorter\n"
+	".p2align 5\n.type hot_short, @function\nhot_short:\n"
+	"mov %rdi, %rax\n1: lea 5(%rax), %rax\nret\n.size hot_short, .-hot_short\n");
+
 static volatile sig_atomic_t ticks, done;
 static long checks, forks, loads;
 
@@ -74,8 +82,11 @@ static word check(word n, word x) {
 static void *work(void *arg) {
 	word x = (word)arg;
 	long n = 0;
-	for (; !done; n++)
+	for (; !done; n++) {
 		x = check((x ^ n) % 64, x) + n;
+		if (hot_short(x) != x + 5 || hot_shorter(x) != x + 8)
+			wrong("short", x, hot_short(x));
+	}
 	__atomic_add_fetch(&checks, n, __ATOMIC_SEQ_CST);
 	return 0;
 }
