@@ -3,9 +3,12 @@
 package process
 
 import (
+	"cmp"
 	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -35,6 +38,9 @@ func (t *Tracer) Start(cmd *Command) (*Process, error) {
 	}
 	pid, err := syscall.ForkExec(cmd.Path, cmd.Args, attr)
 	if err != nil {
+		if errors.Is(err, unix.ENOEXEC) {
+			err = cmp.Or(t.checkFile(cmd.Path), err)
+		}
 		return nil, &os.PathError{Op: "start", Path: cmd.Path, Err: err}
 	}
 	if err := seizeChild(pid); err != nil {
@@ -368,18 +374,47 @@ func (p *Process) checkProgram() error {
 		return refusal(p.pid, errors.Unwrap(err))
 	}
 	defer f.Close()
-	var ident [20]byte
-	if _, err := f.ReadAt(ident[:], 0); err != nil {
-		return p.fail(err, "its program cannot be read")
-	}
-	if ident[elf.EI_CLASS] != byte(elf.ELFCLASS64) {
-		return p.fail(ErrWidth, "only those of 64 bits can be traced")
-	}
-	machineOf := elf.Machine(p.tracer.isa.ByteOrder().Uint16(ident[18:]))
-	if machineOf != p.tracer.isa.Machine() {
-		return p.fail(ErrISA, fmt.Sprintf("%v, this machine is %s", machineOf, p.tracer.isa.Name()))
+	if detail, err := p.tracer.checkHeader(f); err != nil {
+		return p.fail(err, detail)
 	}
 	return nil
+}
+
+// checkFile says why a file is not a program for this machine; nil where it may be one.
+func (t *Tracer) checkFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil // what has failed tells more
+	}
+	defer f.Close()
+	if detail, err := t.checkHeader(f); err != nil && detail != unread {
+		return fmt.Errorf("%w: %s", err, detail)
+	}
+	return nil
+}
+
+const unread = "its program cannot be read"
+
+// checkHeader looks at the header of a program.
+func (t *Tracer) checkHeader(f io.ReaderAt) (detail string, err error) {
+	var ident [20]byte
+	if _, err := f.ReadAt(ident[:], 0); err != nil {
+		return unread, err
+	}
+	switch {
+	case string(ident[:4]) != elf.ELFMAG:
+		return "", nil
+	case ident[elf.EI_CLASS] != byte(elf.ELFCLASS64):
+		return "only those of 64 bits can be traced", ErrWidth
+	}
+	order := binary.ByteOrder(binary.LittleEndian)
+	if ident[elf.EI_DATA] == byte(elf.ELFDATA2MSB) {
+		order = binary.BigEndian
+	}
+	if machineOf := elf.Machine(order.Uint16(ident[18:])); machineOf != t.isa.Machine() || order != t.isa.ByteOrder() {
+		return fmt.Sprintf("%v, this machine is %s", machineOf, t.isa.Name()), ErrISA
+	}
+	return "", nil
 }
 
 func leaderEnded(pid int) bool {
