@@ -231,15 +231,13 @@ func (t *Tracer) equalOn(x, y location, p, meets int) bool {
 // isWithin is sameNumber where y has fewer bits of what x has, but all that there
 // are: on each way to where ways meet, there are no more.
 func (t *Tracer) isWithin(x, y *origin, meets int) bool {
-	if t.masksOnly || x.at >= 0 || x.at != y.at || x.location != y.location || x.add != 0 || y.add != 0 {
+	if x.at >= 0 || x.at != y.at || x.location != y.location || y.add != 0 {
 		return false
 	}
-	t.masksOnly = true
 	a := origins{n: 1}
 	a.list[0] = origin{at: x.at, location: x.location, mask: unmasked}
 	l := t.limitedOnAll(&a, int(^x.at), meets)
-	t.masksOnly = false
-	return l.bound == BoundMask && uint64(l.last) <= y.mask
+	return l.isKnown() && l.first >= 0 && uint64(l.last) <= y.mask
 }
 
 // compared returns the limit of an index with the origins a that follows from a
@@ -403,7 +401,7 @@ func (t *Tracer) limitedOn(x origin, p int, taken bool, meets int) limit {
 // it is about the number: what is known of that from further away is of no use.
 func (t *Tracer) compare(a *origins, p int, known *[8]Condition, meets int) (l limit, done bool) {
 	c, ok := t.isa.Compare(&t.insts[p])
-	if !ok || t.masksOnly {
+	if !ok {
 		return l, false
 	}
 	k, holds := known[c.Field], c.Passed

@@ -211,7 +211,7 @@ func (t *Tracer) sum(x *Expr, p int) value {
 			bBase = plain && t.isBase(&b)
 		}
 	}
-	if bBase && !aBase {
+	if bBase {
 		b = b.plus(x.K)
 	} else {
 		a = moved
@@ -247,7 +247,7 @@ func (t *Tracer) spare(n int) int {
 
 // displaced returns a, which u is the use of, with the displacement of x.
 func (t *Tracer) displaced(x *Expr, a value, u use) value {
-	if t.isData(x.K) && a.kind != kindConstant {
+	if t.isData(x.K) {
 		return t.combine(constant(x.K), a, noUse, u)
 	}
 	return a.plus(x.K)

@@ -459,7 +459,7 @@ func TestJumps(t *testing.T) {
 		{name: "number that steps, or another", want: unresolved(WhatArithmetic), code: ops(
 			jumpBy(3), set(4, Expr{}), set(5, Add(5, 1)), chosen(3, 4, 5), jumpBy(3))},
 		{name: "pointer that runs by two instructions", want: unresolved(WhatNumber), code: ops(
-			set(1, Address(dataAt)), at("loop", nop()), set(1, Add(1, 4)), set(1, Add(1, 4)), other("loop"),
+			set(1, Address(dataAt)), at("loop", nop()), set(1, Add(1, 4)), chosen(1, 1, 1), set(1, Add(1, 4)), other("loop"),
 			load(3, 1, 2, 2, 0, 4, true), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3))},
 		{name: "sum that runs, the other way around", want: unresolved(WhatNumber), code: ops(
 			set(1, Address(dataAt)), at("loop", nop()), sum(1, 5, 1), other("loop"), load(3, 1, 2, 2, 0, 4, true), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3))},
@@ -472,7 +472,7 @@ func TestJumps(t *testing.T) {
 
 		// Ways that are not gone.
 		{name: "a number where branches lead, beside indirect jumps", want: unresolved(WhatNumber), code: ops(
-			other("x"), set(1, Address(dataAt)), jumpBy(5), at("x", load(3, 1, 2, 2, 0, 4, true)), sum(3, 3, 1), jumpBy(3))},
+			other("x"), other("x"), set(1, Address(dataAt)), jumpBy(5), at("x", load(3, 1, 2, 2, 0, 4, true)), sum(3, 3, 1), jumpBy(3))},
 		{name: "jumps of a later function", want: unresolved(WhatArithmetic), code: ops(
 			ret(), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), at("asked", jumpBy(3)), at("entry", set(1, Address(dataAt))), jumpBy(5))},
 		{name: "later jumps of the function", want: relative, code: ops(
@@ -481,8 +481,8 @@ func TestJumps(t *testing.T) {
 			set(9, Address(dataAt)), other("x"), set(9, Expr{}), call("f"), at("x", jumpBy(9)))},
 		{name: "target or number over a call", want: unresolved(WhatSeveral), code: ops(
 			set(1, Address(dataAt)), load(9, 1, 2, 2, 0, 4, true), sum(9, 9, 1), other("x"), set(9, Expr{}), call("f"), at("x", jumpBy(9)))},
-		{name: "tail call by several values", tail: 2, want: pointer, code: ops(
-			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), jumpBy(4), set(3, Expr{Op: OpEither, A: 4, B: 3}), at("asked", nop()))},
+		{name: "tail call by several values", tail: 3, want: pointer, code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), chosen(3, 1, 3), jumpBy(3))},
 		{name: "sum that comes to depend on itself", want: unresolved(WhatNumber), code: ops(
 			set(1, Address(dataAt)), at("loop", nop()), sum(4, 3, 4), other("loop"), load(3, 4, NoReg, 0, 8, 4, true), sum(3, 3, 1), jumpBy(3))},
 
@@ -516,6 +516,74 @@ func TestJumps(t *testing.T) {
 		{name: "whole word of a table where code stands high, or a number", pieces: true, mem: labels, want: unresolved(WhatArithmetic), code: ops(
 			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 8, false), other("x"), set(3, Expr{}), at("x", jumpBy(3)))},
 		{name: "function pointers where code stands high", pieces: true, mem: functions, want: pointer, code: whole()},
+
+		// What is known where few ways lead.
+		{name: "nothing, and a number there", want: unresolved(WhatArithmetic), code: ops(
+			jumpBy(3), at("pad", load(3, 4, 2, 2, 0, 4, true)), sum(3, 3, 4), jumpBy(3))},
+		{name: "nothing, and a number added", want: unresolved(WhatArithmetic), code: ops(
+			jump("away"), set(4, Add(1, 8)), at("pad", load(3, 4, 2, 2, 0, 4, true)), sum(3, 3, 4), jumpBy(3))},
+		{name: "nothing, copied in all its bits", want: unresolved(WhatArithmetic), code: ops(
+			jumpBy(3), set(1, Field(1, 64, false)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "nothing, and a choice", want: pointer, code: ops(
+			jumpBy(3), chosen(4, 1, 5), set(1, Address(dataAt)), chosen(3, 4, 6), jumpBy(3))},
+		{name: "nothing of a table, and a number as its index", want: unresolved(WhatNumber), code: ops(
+			set(2, Const(0x2000)), jumpBy(3), load(3, 1, 2, 2, 0, 4, false), jumpBy(3))},
+		{name: "nothing of a table, and an address as its index", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), jumpBy(3), set(2, Copy(1)), load(3, 8, 2, 2, 0, 4, true), jumpBy(3))},
+		{name: "nothing, added to an entry, or a pointer", pieces: true, want: unresolved(WhatSeveral), code: ops(
+			jumpBy(3), load(3, 1, 2, 2, 0, 8, false), other("x"), set(1, Address(dataAt)), load(3, 1, 2, 1, 0, 2, true), sum(3, 3, 4), other("x"), jumpBy(3), at("x", jumpBy(3)))},
+		{name: "nothing, added to the stack, in a tail call", tail: 3, want: unresolved(WhatArithmetic), code: ops(
+			jumpBy(3), sum(3, toySP, 4), nop(), jumpBy(3))},
+		{name: "an entry and nothing, in a tail call", tail: 5, want: pointer, code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), jumpBy(5), nop(), sum(3, 4, 3), jumpBy(3))},
+		{name: "displaced table, the index first, after an indirect jump", want: "table 0x500000 width 1", code: ops(
+			set(1, Address(dataAt-8)), jumpBy(3), load(3, 2, 1, 0, 8, 1, false), jumpBy(3))},
+		{name: "table after an indirect jump, another function follows", want: unresolved(WhatIndex), code: ops(
+			set(1, Address(dataAt)), jumpBy(3), sum(3, 3, 1), at("asked", jumpBy(3)), at("entry", nop()), jumpBy(5))},
+		{name: "table after an indirect jump, or a number", mem: tables, want: unresolved(WhatIndex), code: ops(
+			jumpBy(3), set(4, Address(dataAt)), other("x"), set(4, Const(0x1000)), jumpBy(4), sum(3, 3, 4), at("x", jumpBy(3)))},
+		{name: "table by an indirect jump back", want: "table 0x500000 width 4 signed", code: ops(
+			other("x"), ret(), load(2, 9, NoReg, 0, 0, 1, false), at("x", nop()), load(3, 1, 2, 2, 0, 4, true), set(1, Address(dataAt)), jumpBy(3))},
+		{name: "sum that comes to depend on itself after an indirect jump", want: unresolved(WhatNumber), code: ops(
+			call("f"), set(1, Address(dataAt)), jumpBy(3), sum(4, 3, 4), load(3, 4, NoReg, 0, 8, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "loop that nothing enters", want: unresolved(WhatNumber), code: ops(
+			nop(), at("body", nop()), load(3, 1, 2, 2, 0, 4, true), set(1, Address(dataAt)), jumpBy(3), at("in", other("body")), jump("in"))},
+		{name: "several over two branches", want: unresolved(WhatSeveral), code: ops(
+			set(4, Address(dataAt)), other("x"), sum(3, 3, 4), other("x"), ret(), at("x", jumpBy(3)))},
+		{name: "index over a loop, the table first", want: "table 0x500000 width 1", code: ops(
+			set(2, Const(2)), at("loop", nop()), set(1, Address(dataAt)), load(3, 1, 2, 0, 0, 1, false), jumpBy(3), jump("loop"))},
+		{name: "index over a loop, the index first", want: "table 0x500000 width 1", code: ops(
+			set(2, Const(2)), at("loop", nop()), set(1, Address(dataAt)), load(3, 2, 1, 0, 0, 1, false), jumpBy(3), jump("loop"))},
+		{name: "index over a loop, a table or a number", want: "table 0x500000 width 1", code: ops(
+			set(2, Const(2)), at("loop", nop()), set(1, Address(dataAt)), set(5, Expr{}), chosen(1, 1, 5), load(3, 1, 2, 0, 0, 1, false), jumpBy(3), jump("loop"))},
+
+		// Sums.
+		{name: "place in a table, indexed again", mem: labels, want: "table 0x400000 width 1", code: ops(
+			set(4, Address(codeAt)), sum(1, 1, 4), load(3, 1, 2, 0, 0, 1, false), jumpBy(3))},
+		{name: "entry added to a place in its table", want: unresolved(WhatArithmetic), code: ops(
+			set(4, Const(0x1000)), sum(1, 1, 4), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "entry of the round before, or an argument", want: unresolved(WhatIndex), code: ops(
+			at("in", nop()), set(1, Address(dataAt)), sum(3, 3, 1), jumpBy(3), load(3, 1, 2, 2, 0, 4, true), jump("in"))},
+		{name: "index into data", mem: labels, want: unresolved(WhatIndex), code: ops(set(1, Const(dataAt)), sum(3, 3, 1), jumpBy(3))},
+		{name: "number that is no table, or another", mem: labels, want: unresolved(WhatArithmetic), code: ops(
+			set(1, Const(0x9000_0000)), other("x"), set(1, Expr{}), at("x", jumpBy(1)))},
+		{name: "number, or a whole word at a computed place", want: unresolved(WhatArithmetic), code: ops(
+			set(3, Expr{}), other("x"), load(3, 1, 2, 2, 0, 8, false), at("x", jumpBy(3)))},
+		{name: "whole word of a table, or with a number added", want: unresolved(WhatArithmetic), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 3, 0, 8, false), other("x"), sum(3, 4, 3), at("x", nop()), jumpBy(3))},
+		{name: "argument, or an entry with a number added", want: unresolved(WhatArithmetic), code: ops(
+			set(1, Address(dataAt)), other("x"), load(3, 1, 2, 2, 0, 4, false), sum(3, 3, 4), at("x", jumpBy(3)))},
+		{name: "argument that runs", want: unresolved(WhatArithmetic), code: ops(nop(), at("x", sum(3, 3, 1)), other("x"), jumpBy(3))},
+		{name: "a number with a pointer that runs", want: unresolved(WhatSeveral), code: ops(
+			set(1, Address(dataAt)), at("loop", nop()), set(1, Add(1, 4)), other("loop"), sum(3, 3, 1), jumpBy(3))},
+		{name: "chosen number or argument, and another", want: unresolved(WhatArithmetic), code: ops(
+			set(1, Const(0)), chosen(9, 1, 9), sum(3, 9, 3), jumpBy(3))},
+		{name: "chosen twice, and added", want: unresolved(WhatArithmetic), code: ops(
+			set(1, Address(dataAt)), chosen(9, NoReg, 9), jumpBy(3), chosen(9, 1, 9), sum(3, 9, 3), jumpBy(3))},
+		{name: "low bits of a table's address added", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), set(1, Expr{Op: OpAdd, A: 8, B: 1, Bits: 8}), load(3, 1, 2, 2, 0, 4, false), jumpBy(3))},
+		{name: "word at a small number that seems to hold an address", mem: toyMemory{pointers: map[uint64]uint64{8: dataAt}}, want: unresolved(WhatNumber), code: ops(
+			set(9, Const(8)), load(1, 9, NoReg, 0, 0, 8, false), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := &toyModel{ops: c.code, pieces: c.pieces, tail: c.tail}
@@ -669,7 +737,7 @@ func TestBounds(t *testing.T) {
 		{name: "made from few", code: by(slices.Concat(ops(cmp(9, 5), branch(Greater, "out"), copyOf(2, 9)), slices.Repeat(ops(copyOf(7, 2), copyOf(2, 7)), 4))), want: ", compare 6 at 0"},
 		{name: "a register is stored, and what is beside it loaded", code: by(ops(cmp(7, 5), branch(Greater, "out"), storePair(7, NoReg, toySP, 8), load(2, toySP, NoReg, 0, 16, 8, false))), want: none},
 		{name: "loaded twice by the first register, stored between", code: by(ops(load(7, 0, NoReg, 0, 16, 4, false), cmp(7, 5), branch(Greater, "out"), storeAway(), load(2, 0, NoReg, 0, 16, 4, false))), want: none},
-		{name: "loaded twice by an index, stored between", code: by(ops(load(7, 8, 9, 0, 0, 4, false), cmp(7, 5), branch(Greater, "out"), store(1, 8, 64), load(2, 8, 9, 0, 0, 4, false))), want: none},
+		{name: "loaded twice by an index, stored between", code: by(ops(set(9, Expr{}), load(7, 8, 9, 0, 0, 4, false), cmp(7, 5), branch(Greater, "out"), store(1, 8, 64), load(2, 8, 9, 0, 0, 4, false))), want: none},
 		{name: "loaded twice, stored by another register", code: by(ops(shared(7), cmp(7, 5), branch(Greater, "out"), store(2, toySP, 8), shared(2))), want: none},
 
 		// Which comparisons count.
@@ -681,6 +749,7 @@ func TestBounds(t *testing.T) {
 		{name: "compared after other instructions, the first register", code: by(ops(cmp(0, 5), branch(Greater, "out"), nop(), copyOf(2, 0))), want: ", compare 6 at 0"},
 		{name: "comparison of what is not followed, the first register", code: by(ops(copyOf(2, 0), op{compare: Comparison{
 			X: Expr{Op: OpLoad, A: 8, B: NoReg, Width: 1, Signed: true}, Width: 64, B: NoReg, K: 5, Passed: AnyRelation}, changes: Flags}, branch(Greater, "out"))), want: none},
+		{name: "a branch on something else is taken", code: by(ops(cmp(2, 5), other("in"), ret(), at("in", nop()))), want: none},
 		{name: "number in a register, with more added", code: by(ops(set(7, Const(4)), op{compare: Comparison{
 			X: Copy(2), Width: 64, B: 7, K: 1, Passed: AnyRelation}, changes: Flags}, branch(Greater, "out"))), want: ", compare 6 at 1"},
 
@@ -706,7 +775,7 @@ func TestBounds(t *testing.T) {
 		{name: "in a loop that counts after the jump", code: by(ops(cmp(2, 3), branch(Greater, "out"), at("in", other("body"))), at("body", set(2, Add(2, 1))), jump("in")), want: none},
 		{name: "in a loop that masks after the jump", code: by(ops(cmp(2, 3), branch(Greater, "out"), at("in", other("body"))), at("body", mask(2, 2, 1)), jump("in")), want: ", compare 4 at 0"},
 		{name: "in a loop with ways after the jump", code: by(ops(cmp(2, 3), branch(Greater, "out"), at("in", other("body"))), at("body", other("y")), nop(), at("y", jump("in"))), want: ", compare 4 at 0"},
-		{name: "in a loop that nothing enters", code: by(ops(jump("in"), at("loop", nop()), at("in2", other("loop")), jump("in2"), at("in", nop()))), want: none},
+		{name: "in a loop that nothing enters", code: by(ops(ret(), at("loop", nop()), other("loop"), other("loop"))), want: none},
 		{name: "masked, and reduced after ways meet", code: by(ops(set(2, Field(7, 4, false)), other("x"), at("x", nop()), set(2, Add(2, ^uint64(0))))), want: ", mask 15 at 0"},
 		{name: "masked after ways meet, compared before", code: by(ops(cmp(7, 5), branch(Greater, "out"), other("x"), at("x", nop()), set(2, Field(7, 4, false)))), want: ", compare 6 at 0"},
 		{name: "set after ways meet", code: by(ops(other("x"), at("x", nop()), set(2, Expr{}))), want: none},
@@ -719,6 +788,24 @@ func TestBounds(t *testing.T) {
 		{name: "equal where only a branch leads", code: by(ops(copyOf(7, 2), jump("y"), at("x", set(7, Expr{})), ret(), at("y", cmp(7, 5)), branch(Greater, "out"))), want: ", compare 6 at 4"},
 		{name: "equal over one of two branches", code: by(ops(copyOf(7, 2), other("x"), other("x"), ret(), at("x", cmp(7, 5)), branch(Greater, "out"))), want: ", compare 6 at 4"},
 
+		{name: "loaded what another register stores at its displacement", code: by(ops(cmp(7, 5), branch(Greater, "out"), store(7, toySP, 16), shared(2))), want: none},
+		{name: "compared with what memory holds, by the index", code: by(ops(copyOf(2, 0), op{compare: Comparison{
+			X: Expr{Op: OpLoad, A: 1, B: 2, Width: 4, Shift: 2}, Width: 64, B: NoReg, K: 5, Passed: AnyRelation}, changes: Flags}, branch(Greater, "out"))), want: none},
+		{name: "made from an entry and a number", code: by(ops(set(5, Address(dataAt+64)), load(2, 5, 7, 2, 0, 4, true), sum(2, 2, 8), cmp(2, 5), branch(Greater, "out"))), want: ", compare 6 at 3"},
+		{name: "all bits there are, of what was in the register before", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), other("x"), load(2, 9, NoReg, 0, 0, 1, false),
+			at("x", copyOf(9, 2)), set(2, Expr{}), cmpBits(2, 8, 5), branch(Greater, "out"), copyOf(2, 9))), want: ", mask 256 at 2"},
+		{name: "all bits there are by a comparison on one way", code: by(ops(cmp(2, 5), branch(Greater, "out"), other("x"), load(2, 9, NoReg, 0, 0, 1, false),
+			at("x", nop()), cmpBits(2, 8, 3), branch(Greater, "out"))), want: ", compare 4 at 5"},
+		{name: "all bits there are, and more added", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), other("x"), load(2, 9, NoReg, 0, 0, 1, false),
+			at("x", nop()), cmpBits(2, 8, 5), branch(Greater, "out"), set(2, Add(2, 1)))), want: ", compare 7 at 4"},
+		{name: "equal on one way, the function starts with the other", code: by(ops(jump("y"), copyOf(2, 7), at("y", nop()), cmp(7, 3), branch(Greater, "out"))), want: none},
+		{name: "equal where a branch leads from what nothing leads to", code: by(ops(copyOf(7, 2), other("x"), set(7, Expr{}), ret(), jump("y"), at("x", nop()),
+			at("y", cmp(7, 5)), branch(Greater, "out"))), want: ", compare 6 at 6"},
+		{name: "reduced before, with another base, in a loop", want: " from 2, compare 4 at 2", code: ops(copyOf(7, 2), set(7, Add(7, ^uint64(1))), cmp(7, 3), branch(Greater, "out"),
+			at("in", nop()), other("in"), set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3))},
+		{name: "reduced before, with another base, in a loop that masks", want: " of code, compare 6 at 2", code: ops(copyOf(7, 2), set(7, Add(7, ^uint64(1))), cmp(7, 3), branch(Greater, "out"),
+			at("in", other("body")), set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3), at("body", mask(2, 2, 1)), jump("in"))},
+
 		// Tables among the instructions.
 		{name: "goes on, and others jump as well", mem: toyMemory{words: []uint32{0, 0}}, want: " in the text",
 			code: ops(jumpBy(9), set(1, Address(codeAt)), cmp(2, 0), branch(Greater, "out"), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
@@ -729,6 +816,8 @@ func TestBounds(t *testing.T) {
 			switch c.want {
 			case " from 2, compare 4 at 2":
 				want = "table 0x500008 width 4 signed base 0x400000, compare 4 at 2"
+			case " of code, compare 6 at 2":
+				want = "table 0x500000 width 4 signed base 0x400000, compare 6 at 2"
 			case " in the text":
 				want = "table 0x400000 width 4 signed base 0x400000"
 				c.mem = textMemory{c.mem}
@@ -799,6 +888,18 @@ func TestEffort(t *testing.T) {
 		set(9, Address(dataAt)), at("x", nop()), load(3, 9, 2, 2, 0, 4, true), sum(3, 3, 9), jumpBy(3)))
 	if got := (&toyModel{ops: beside}).jump(nil); got != relative {
 		t.Errorf("beside a table: %s", got)
+	}
+	// One of two tables is too far away.
+	table := ops(load(3, 9, 2, 2, 0, 4, true), sum(3, 3, 9), jumpBy(3))
+	oneFar := slices.Concat(ops(set(9, Address(dataAt+64)), other("far"), set(9, Address(dataAt)), at("x", nop())), table,
+		ops(at("far", nop())), slices.Repeat(ops(nop()), many), ops(jump("x")))
+	if got, want := (&toyModel{ops: oneFar}).jump(nil), "unresolved: "+WhatTooFar; got != want {
+		t.Errorf("one far away: %s, want %s", got, want)
+	}
+	// What is far away may be before a call that never returns.
+	call := slices.Concat(ops(set(9, Address(dataAt)), other("x")), slices.Repeat(ops(nop()), many), ops(call("f"), at("x", nop())), table)
+	if got, want := (&toyModel{ops: call}).jump(nil), relative; got != want {
+		t.Errorf("far away before a call: %s, want %s", got, want)
 	}
 	// Registers that depend on one another where ways meet.
 	var joined []op

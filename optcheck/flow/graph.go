@@ -50,7 +50,6 @@ type Tracer struct {
 	seen         []uint64
 	work, found  []position
 	pairs        [maxMeets]pair   // likewise, for two locations to be equal
-	masksOnly    bool             // comparisons do not count for a bound
 	meets        [maxMeets]origin // where ways meet that are gone back for a bound
 }
 
@@ -293,7 +292,7 @@ func (t *Tracer) enterIndirect(j int, disp uint64) {
 		t.around = t.extentOf(j)
 	}
 	// The chain goes from high to low.
-	for b := t.around.indirect; b != 0 && t.around.holds(int(b-1)); b = t.chain[b-1] {
+	for b := t.around.indirect; t.around.holds(int(b - 1)); b = t.chain[b-1] {
 		if !t.isa.IsTailCall(t.insts, int(b-1)) {
 			t.work = append(t.work, position{b - 1, disp})
 		}
@@ -317,7 +316,7 @@ func (t *Tracer) extentOf(j int) extent {
 	for e.to < len(t.insts) && t.marks[e.to]&markEntry == 0 {
 		e.to++
 	}
-	for e.indirect != 0 && int(e.indirect-1) >= e.to {
+	for int(e.indirect-1) >= e.to {
 		e.indirect = t.chain[e.indirect-1]
 	}
 	return e

@@ -200,7 +200,7 @@ func (v value) plus(n uint64) value {
 		return failed(WhatExtension)
 	case v.kind == kindEntry:
 		v.kind, v.base = kindTarget, n
-	case v.kind == kindIndex && v.scale > 0:
+	case v.scale > 0: // a scaled index
 		v.kind, v.number = kindElement, n
 	case v.kind == kindNone, v.kind == kindStep:
 		return value{kind: kindStep}
