@@ -198,17 +198,17 @@ func (t *Tracer) sum(x *Expr, p int) value {
 	a, b := t.operand(x.A, p), t.operand(x.B, p)
 	t.shallow--
 	moved := t.displaced(x, a, ua)
-	aBase, bBase := t.isBase(&moved), plain && t.isBase(&b)
+	aBase, bBase := t.isGuess(&moved), plain && t.isGuess(&b)
 	if t.shallow == 0 {
 		deep := x.Op == OpAdd
 		if !isPart(&a) && (!bBase || deep) {
 			a = t.deep(x.A, p, bBase)
 			moved = t.displaced(x, a, ua)
-			aBase = t.isBase(&moved)
+			aBase = t.isGuess(&moved)
 		}
 		if !isPart(&b) && (!aBase && plain || deep) {
 			b = t.deep(x.B, p, aBase)
-			bBase = plain && t.isBase(&b)
+			bBase = plain && t.isGuess(&b)
 		}
 	}
 	if bBase {

@@ -788,6 +788,9 @@ func TestBounds(t *testing.T) {
 		{name: "equal where only a branch leads", code: by(ops(copyOf(7, 2), jump("y"), at("x", set(7, Expr{})), ret(), at("y", cmp(7, 5)), branch(Greater, "out"))), want: ", compare 6 at 4"},
 		{name: "equal over one of two branches", code: by(ops(copyOf(7, 2), other("x"), other("x"), ret(), at("x", cmp(7, 5)), branch(Greater, "out"))), want: ", compare 6 at 4"},
 
+		{name: "two numbers, one of which is compared", code: by(ops(set(7, Const(1)), set(2, Const(3)), cmp(7, 5), branch(Greater, "out"), at("in", nop()), other("in"))), want: none},
+		{name: "bits that are not all of what may be negative", code: by(ops(cmp(7, 8), branch(Greater, "out"), set(2, Add(7, ^uint64(4))), other("x"), load(2, 9, NoReg, 0, 0, 1, false),
+			at("x", nop()), cmpBits(2, 8, 5), branch(Greater, "out"))), want: ", mask 256 at 4"},
 		{name: "loaded what another register stores at its displacement", code: by(ops(cmp(7, 5), branch(Greater, "out"), store(7, toySP, 16), shared(2))), want: none},
 		{name: "compared with what memory holds, by the index", code: by(ops(copyOf(2, 0), op{compare: Comparison{
 			X: Expr{Op: OpLoad, A: 1, B: 2, Width: 4, Shift: 2}, Width: 64, B: NoReg, K: 5, Passed: AnyRelation}, changes: Flags}, branch(Greater, "out"))), want: none},

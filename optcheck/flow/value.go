@@ -94,15 +94,6 @@ func isAddress(n uint64) bool {
 // isTable reports whether the constant or guess v may be the address of a table.
 func (t *Tracer) isTable(v *value) bool { return v.formed || t.isData(v.number) }
 
-// isBase reports whether v is what an index is added to.
-func (t *Tracer) isBase(v *value) bool {
-	switch v.kind {
-	case kindConstant, kindGuess:
-		return t.isTable(v)
-	}
-	return v.kind == kindElement
-}
-
 // isNumber reports whether v is not the address of a table.
 func (t *Tracer) isNumber(v *value) bool {
 	switch v.kind {
