@@ -14,8 +14,9 @@ const (
 	maxDemangled = 14       // bytes as a power of 2
 )
 
-// isMangled reports whether it is worth while to demangle a name.
-func isMangled(name string) bool {
+// IsMangled reports whether name looks like one that a compiler of C++ or Rust made, which
+// Symbolize may return as it was written. All others it returns as they are.
+func IsMangled(name string) bool {
 	return len(name) > 2 && name[0] == '_' && (name[1] == 'Z' || name[1] == 'R')
 }
 
@@ -38,7 +39,7 @@ func splitAt(name string) (base, suffix string) {
 
 func demangled(name string, options ...demangle.Option) string {
 	// Go names have no such prefix, and the library would look for others.
-	if !isMangled(name) || len(name) > maxMangled {
+	if !IsMangled(name) || len(name) > maxMangled {
 		return name
 	}
 	return demangle.Filter(name, append(options, demangle.MaxLength(maxDemangled))...)
@@ -63,7 +64,7 @@ func writings(name string) iter.Seq[string] {
 
 // isWritten reports whether name is a form of a mangled one.
 func isWritten(name, mangled string) bool {
-	if isMangled(mangled) && isIdentifier(name) && !strings.Contains(mangled, strconv.Itoa(len(name))+name) {
+	if IsMangled(mangled) && isIdentifier(name) && !strings.Contains(mangled, strconv.Itoa(len(name))+name) {
 		return false // identifiers have their length before them: it is not worth while to demangle all
 	}
 	for written := range writings(mangled) {

@@ -55,7 +55,7 @@ type inlineName struct {
 func newInlineName(name string) inlineName {
 	n := inlineName{whole: name, plain: withoutParameters(name)}
 	n.last = n.plain
-	if isMangled(name) {
+	if IsMangled(name) {
 		n.last = demangled(name, demangle.NoParams)
 	}
 	n.last = withoutArguments(n.last)

@@ -419,7 +419,7 @@ func (im *Image) Symbolize(addr uint64) (name string, base uint64) {
 
 // printed returns a name as it is to be shown.
 func (im *Image) printed(name string) string {
-	if im.opt.Demangle && isMangled(name) {
+	if im.opt.Demangle && IsMangled(name) {
 		return demangleName(name)
 	}
 	return name
@@ -558,7 +558,7 @@ func (d *distance) ofSymbol(asked, name string, limit int) int {
 		return 0
 	}
 	cost := d.between(asked, name, limit)
-	if isMangled(asked) {
+	if IsMangled(asked) {
 		return cost
 	}
 	for written := range writings(name) {

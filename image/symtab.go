@@ -145,6 +145,7 @@ func (t *symtab) indexNames() *nameIndex {
 		size *= 2
 	}
 	x := &nameIndex{seed: maphash.MakeSeed(), heads: make([]uint32, size), next: make([]uint32, len(t.syms))}
+	clear(x.heads) // a page that is read before it is written faults twice
 	for i := range t.syms {
 		s := &t.syms[i]
 		if !t.namesAddress(s) {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"math"
-	"strings"
 
 	"xol/analyze"
 	"xol/decode"
@@ -76,7 +75,7 @@ const nowhere = math.MaxUint64
 
 // name returns the function's name, as it was written in C++ and Rust.
 func (f *analyzedFile) name(fn *image.Function) string {
-	if strings.HasPrefix(fn.Name, "_") {
+	if image.IsMangled(fn.Name) {
 		if name, base := f.Image.Symbolize(fn.Addr); base == fn.Addr {
 			return f.moduleName(name, fn.Addr)
 		}
