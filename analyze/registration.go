@@ -37,7 +37,10 @@ func (a *Analysis) Return(r *Result) *classify.Rule {
 	if len(r.Insts) == 0 {
 		return nil
 	}
-	q := Request{Addr: r.Function.Addr, Symbol: r.Function.Name, Return: true}
+	q := Request{Addr: r.Function.Addr, Return: true}
+	if r.Function.Source != image.FromSymbol || a.Image.Running() { // else there is a symbol of its name
+		q.Symbol = r.Function.Name
+	}
 	if rule := a.Registration(r, registration.Register, &q); rule != nil {
 		return rule
 	}
@@ -121,6 +124,9 @@ func (a *Analysis) Unknown(via registration.Via, symbol, module string) (rule *c
 // [arch_adjust_kprobe_addr, arch_kprobe_on_func_entry].
 func (a *Analysis) OnEntry(r *Result, addr uint64) bool {
 	f := &r.Function
+	if addr == f.Addr {
+		return true
+	}
 	entry := a.Entry(r)
 	if to := a.Profile.At(&r.Func, f.Addr).MovedTo; to != 0 {
 		entry = to
@@ -131,7 +137,7 @@ func (a *Analysis) OnEntry(r *Result, addr uint64) bool {
 	if a.Image.ABI() == localEntries {
 		return f.Addr <= addr && addr <= max(entry, f.Addr+f.LocalEntry)
 	}
-	return addr == f.Addr || addr == entry
+	return addr == entry
 }
 
 // traceable reports whether r has an ftrace site, or the function whose name goes
