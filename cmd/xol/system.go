@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -195,11 +197,25 @@ func (a *app) openKernel(f *systemFlags, given kernel.Facts) (*subject, error) {
 func (s *subject) analyzed(opt analyze.Options) (*analyzedFile, error) {
 	opt.Kernel, opt.Text = s.facts, s.text
 	opt.Armed = append(opt.Armed, s.armed...)
+	defer collectLess()()
 	an, err := analyze.New(s.img, opt)
 	if err != nil {
 		return nil, err
 	}
 	return &analyzedFile{s.path, an, s.running}, nil
+}
+
+// collectLess has the heap grow more than usual before garbage is collected, until what
+// it returns is called. The tables of a file are made in one go, and nearly all of what
+// is made stays: of 50 MB for a kernel, three collections found a tenth to be garbage, and
+// took a fifth of the time. The whole analysis takes 78 MB, and took 84 MB with them.
+func collectLess() (restore func()) {
+	const percent = 400
+	if os.Getenv("GOGC") != "" {
+		return func() {}
+	}
+	before := debug.SetGCPercent(percent)
+	return func() { debug.SetGCPercent(before) }
 }
 
 // uprobes returns the profile for probes on a program: that of the kernel which runs
