@@ -76,6 +76,9 @@ func TestJumps(t *testing.T) {
 		{name: "wide field, shifted again", want: relative, code: ops(
 			set(1, Address(dataAt)), set(2, Expr{Op: OpField, A: 2, B: NoReg, Bits: 62, Shift: 1}), set(4, Expr{Op: OpAdd, A: 1, B: 2, Shift: 1}),
 			load(3, 4, NoReg, 0, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "scaled index of 32 bits, shifted again", want: relative, code: ops(
+			set(1, Address(dataAt)), set(2, Expr{Op: OpField, A: 2, B: NoReg, Bits: 64, Shift: 1}),
+			set(3, Expr{Op: OpLoad, A: 1, B: 2, Shift: 1, Width: 4, Signed: true, IndexBits: 32}), sum(3, 3, 1), jumpBy(3))},
 		{name: "displaced table", want: relative, code: ops(
 			set(1, Address(dataAt)), set(4, Expr{Op: OpAdd, A: 1, B: 2, Shift: 2, K: ^uint64(7)}), load(3, 4, NoReg, 0, 8, 4, true), sum(3, 3, 1), jumpBy(3))},
 		{name: "table as a number", want: "table 0x500000 width 8", code: ops(load(3, NoReg, 2, 3, dataAt, 8, false), jumpBy(3))},
@@ -623,6 +626,13 @@ func TestBounds(t *testing.T) {
 		{name: "flags lost", code: by(ops(cmp(2, 5), op{changes: Flags}, branch(Greater, "out"))), want: none},
 		{name: "branch on something else", code: by(ops(cmp(2, 5), other("out"))), want: none},
 		{name: "huge", code: by(ops(cmp(2, 1<<20), branch(Greater, "out"))), want: none},
+		{name: "as many entries as there may be", code: by(ops(cmp(2, maxCount-1), branch(Greater, "out"))), want: ", compare 65536 at 0"},
+		{name: "one more", code: by(ops(cmp(2, maxCount), branch(Greater, "out"))), want: none},
+		{name: "one more by a sum", code: by(ops(cmp(7, maxCount-1), branch(Greater, "out"), set(2, Add(7, 1)))), want: none},
+		{name: "a byte compared with a sign", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), op{compare: Comparison{
+			X: Field(2, 8, false), Width: 8, B: NoReg, K: 5, Passed: AnyRelation}, changes: Flags}, signedBranch(Greater, "out"))), want: ", mask 256 at 0"},
+		{name: "7 bits compared with a sign, as a byte", code: by(ops(mask(2, 2, 127), op{compare: Comparison{
+			X: Field(2, 8, false), Width: 8, B: NoReg, K: 5, Passed: AnyRelation}, changes: Flags}, signedBranch(Greater, "out"))), want: ", compare 6 at 1"},
 		{name: "less than nothing", code: by(ops(cmp(2, 0), branch(Greater|Equal, "out"))), want: none},
 		{name: "another register", code: by(ops(cmp(7, 5), branch(Greater, "out"))), want: none},
 		{name: "a number in a register", code: by(ops(set(7, Const(5)), cmpReg(2, 7), branch(Greater, "out"))), want: ", compare 6 at 1"},
@@ -926,12 +936,13 @@ func TestEffort(t *testing.T) {
 func TestIndexOf(t *testing.T) {
 	f := (&toyModel{ops: ops(nop(), nop(), nop(), nop())}).function()
 	addr := uint64(codeAt)
-	for i, n := range []uint8{4, 1, 7, 2} {
+	for i, n := range []uint8{4, 1, 7, 8} {
 		f.Insts[i].Addr, f.Insts[i].Len = addr, n
 		addr += uint64(n)
 	}
+	f.Code = make([]byte, addr-codeAt)
 	tracer := Tracer{f: f, insts: f.Insts}
-	for off, want := range map[uint64]int{0: 0, 4: 1, 5: 2, 12: 3, 3: none, 6: none, 13: none, 14: none, 1 << 40: none} {
+	for off, want := range map[uint64]int{0: 0, 4: 1, 5: 2, 12: 3, 3: none, 6: none, 13: none, 14: none, 16: none, 19: none, 20: none, 1 << 40: none} {
 		if got := tracer.indexOf(codeAt + off); got != want {
 			t.Errorf("offset %d: %d, want %d", off, got, want)
 		}
@@ -940,7 +951,7 @@ func TestIndexOf(t *testing.T) {
 
 // TestJumpKinds names the kinds.
 func TestJumpKinds(t *testing.T) {
-	for kind, want := range map[JumpKind]string{JumpUnresolved: "unresolved", JumpTable: "table", JumpPointer: "pointer", 9: "invalid"} {
+	for kind, want := range map[JumpKind]string{JumpUnresolved: "unresolved", JumpTable: "table", JumpPointer: "pointer", 3: "invalid", 9: "invalid"} {
 		if kind.String() != want {
 			t.Errorf("%d: %s", kind, kind)
 		}
