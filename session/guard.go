@@ -162,7 +162,7 @@ func Guard() error {
 	if err == nil {
 		err = e.run(ctx)
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, errEnough) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, errEnough) || errors.Is(err, errSessionGone) && ctx.Err() != nil {
 		err = nil
 	}
 	err = errors.Join(err, e.close())
@@ -383,7 +383,7 @@ func (g *guarded) run(ctx context.Context) error {
 			g.end = &m
 			return m.Err.received()
 		}
-		if err := g.answer(&m); err != nil {
+		if err := g.answer(&m); err != nil && !errors.Is(err, unix.EPIPE) { // what it has said before it ended comes yet
 			return err
 		}
 	}
@@ -441,7 +441,7 @@ func (g *guarded) close() error {
 		}
 		if m.Done {
 			g.end = &m
-		} else if g.answer(&m) != nil {
+		} else if err := g.answer(&m); err != nil && !errors.Is(err, unix.EPIPE) {
 			break
 		}
 	}

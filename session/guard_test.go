@@ -3,8 +3,10 @@
 package session_test
 
 import (
+	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -44,4 +46,41 @@ func TestDeathOfGuard(t *testing.T) {
 		t.Error("it was closed by a guard that is dead")
 	}
 	p.finish(t)
+}
+
+// TestCloseWhilePlanning ends a session while it still finds out what to do in a child, as
+// a short --duration or Ctrl-C may: that is no error, and the program goes on.
+func TestCloseWhilePlanning(t *testing.T) {
+	mayTrace(t)
+	for name, guard := range map[string][]string{"alone": nil, "with a guard": {"/proc/self/exe", "-xol-test-guard"}} {
+		t.Run(name, func(t *testing.T) {
+			shell := exec.Command("/bin/sh", "-c", "while :; do /bin/sleep 0.02; done")
+			if err := shell.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer shell.Wait()
+			defer shell.Process.Kill()
+			planning := make(chan bool)
+			var once sync.Once
+			s, err := session.Attach(t.Context(), shell.Process.Pid, session.Options{
+				Follow: true, Guard: guard,
+				Select: func(m *session.Module) ([]session.Probe, error) {
+					if strings.HasSuffix(m.Path, "/sleep") {
+						once.Do(func() { close(planning); time.Sleep(300 * time.Millisecond) })
+					}
+					return nil, nil
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-planning
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			if tracer := tracerOf(shell.Process.Pid); tracer != "0" {
+				t.Errorf("the program is traced by %s", tracer)
+			}
+		})
+	}
 }
