@@ -3,7 +3,10 @@
 package session_test
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,19 +14,22 @@ import (
 	"testing"
 	"time"
 
+	"xol/internal/skip"
 	"xol/session"
 )
 
 // TestDeathOfGuard kills the process that traces the program: the session says so, and
-// the program, whose probes are jumps, goes on.
+// the program, whose probes are jumps, goes on. It takes no signals, and no thread is about
+// to come from its original instructions to copies, where it needs the guard.
 func TestDeathOfGuard(t *testing.T) {
-	p := start(t, busy(t))
+	p := start(t, busy(t), "quiet")
 	s, err := session.Attach(t.Context(), p.Process.Pid, session.Options{
 		Select: named(hot...), Guard: []string{"/proc/self/exe", "-xol-test-guard"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	haveRun(t, p.Process.Pid, 8)
 	tracer, err := strconv.Atoi(tracerOf(p.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
@@ -46,6 +52,38 @@ func TestDeathOfGuard(t *testing.T) {
 		t.Error("it was closed by a guard that is dead")
 	}
 	p.finish(t)
+}
+
+// haveRun returns when so many threads of a process have run since it was called.
+func haveRun(t *testing.T, pid, wanted int) {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if len(files) == 0 {
+		skip.Missing(t, "schedstat of threads")
+	}
+	if err != nil || len(files) < wanted {
+		t.Fatal(len(files), err)
+	}
+	times := func(file string) string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		on, _, _ := strings.Cut(string(text), " ")
+		return on
+	}
+	before := make(map[string]string)
+	for _, f := range files {
+		before[f] = times(f)
+	}
+	for ran := 0; ran < wanted; time.Sleep(time.Millisecond) {
+		ran = 0
+		for _, f := range files {
+			if times(f) != before[f] {
+				ran++
+			}
+		}
+	}
 }
 
 // TestCloseWhilePlanning ends a session while it still finds out what to do in a child, as

@@ -59,13 +59,14 @@ static void *work(void *arg) {
 	return 0;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
 	struct sigaction a = {.sa_handler = tick, .sa_flags = SA_RESTART};
 	sigaction(SIGALRM, &a, 0);
 	a.sa_handler = end;
 	sigaction(SIGTERM, &a, 0);
 	struct itimerval it = {{0, 1000}, {0, 1000}};
-	setitimer(ITIMER_REAL, &it, 0);
+	if (argc < 2) // with an argument there are no signals
+		setitimer(ITIMER_REAL, &it, 0);
 	pthread_t th[THREADS];
 	for (long i = 0; i < THREADS; i++)
 		pthread_create(&th[i], 0, work, (void *)i);
