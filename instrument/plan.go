@@ -19,6 +19,7 @@ import (
 	"xol/arch"
 	"xol/classify"
 	"xol/decode"
+	"xol/image"
 	"xol/optcheck"
 	"xol/relocate"
 )
@@ -131,6 +132,11 @@ var (
 		Reason: "the function of Go does not check its stack, which may be full: the code for the probe needs some of it",
 		Remedy: "probe another instruction of the function, such as its first one, or a function that calls it",
 	}
+	ruleSequence = classify.Rule{
+		ID:     "process/rseq",
+		Reason: "it is in a restartable sequence (rseq): where that is interrupted the kernel starts it again, but not where it runs as a copy",
+		Remedy: "probe the instructions before or after the sequence",
+	}
 )
 
 // isPart reports whether a function is a part of another one that the compiler has put
@@ -143,9 +149,10 @@ func isPart(name, of string) bool {
 // Planner plans for the functions of a file that is mapped at bias above its addresses.
 // It is safe for concurrent use.
 type Planner struct {
-	isa  arch.Prober
-	a    *analyze.Analysis
-	bias uint64
+	isa       arch.Prober
+	a         *analyze.Analysis
+	bias      uint64
+	sequences []image.Range // that can be restarted only in place
 }
 
 // NewPlanner returns a planner. It returns an *arch.MissingError for an ISA that cannot
@@ -155,7 +162,7 @@ func NewPlanner(a *analyze.Analysis, bias uint64) (*Planner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Planner{isa: isa, a: a, bias: bias}, nil
+	return &Planner{isa: isa, a: a, bias: bias, sequences: a.Image.RestartableSequences()}, nil
 }
 
 // Function plans what is wanted in a judged function. wants are sorted by address.
@@ -284,6 +291,8 @@ func (f *function) place(wants []Want) {
 			f.refuse(w, &ruleNotReached)
 		case f.isa.Immovable(&f.r.Insts[i]) != nil:
 			f.refuse(w, f.isa.Immovable(&f.r.Insts[i]))
+		case f.inSequence(i):
+			f.refuse(w, &ruleSequence)
 		default:
 			f.spots = append(f.spots, spot{inst: i, want: w, kind: want.Kind, number: want.Number})
 		}
@@ -303,10 +312,19 @@ func (f *function) placeReturns(w int, want *Want) {
 			continue
 		}
 		leaves, atJump := f.leaves(i)
-		if leaves {
+		switch {
+		case leaves && f.inSequence(i):
+			f.refuse(w, &ruleSequence)
+		case leaves:
 			f.spots = append(f.spots, spot{inst: i, want: w, kind: want.Kind, number: want.Number, atJump: atJump})
 		}
 	}
+}
+
+// inSequence reports whether instruction i is in a restartable sequence. A region never
+// comes to hold the start of one: a pointer in data leads there.
+func (f *function) inSequence(i int) bool {
+	return slices.ContainsFunc(f.sequences, func(r image.Range) bool { return f.r.Insts[i].Addr-r.Addr < r.Size })
 }
 
 // leaves reports whether instruction i ends a call of the function, and whether it does

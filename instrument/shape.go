@@ -100,14 +100,14 @@ func (f *function) single(i int) piece {
 	return piece{insts: []int{i}, ways: []Way{{Addr: f.r.Insts[i].Addr}}}
 }
 
-// movesWhole reports whether it is known well enough where the function's instructions
-// are for all of them to move.
+// movesWhole reports whether all instructions of the function may move, and it is known
+// well enough where they are.
 func (f *function) movesWhole() bool {
 	if f.r.Err != nil {
 		return false
 	}
 	for i := range f.r.Insts {
-		if f.reached(i) && f.r.Insts[i].Has(decode.Invalid) {
+		if f.reached(i) && (f.r.Insts[i].Has(decode.Invalid) || f.inSequence(i)) {
 			return false
 		}
 	}
