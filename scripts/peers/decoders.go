@@ -98,8 +98,12 @@ func toolVersion(ctx context.Context, tool string) string {
 		return ""
 	}
 	for line := range strings.Lines(string(out)) {
-		if line = strings.TrimSpace(line); strings.ContainsAny(line, "0123456789") {
+		switch line = strings.TrimSpace(line); {
+		case !strings.ContainsAny(line, "0123456789"):
+		case strings.Contains(line, tool):
 			return line
+		default:
+			return tool + ": " + line
 		}
 	}
 	return tool
