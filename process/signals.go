@@ -4,6 +4,7 @@ package process
 
 import (
 	"bytes"
+	"errors"
 	"strconv"
 	"time"
 	"unsafe"
@@ -54,12 +55,12 @@ func (t *Tracer) trapped(th *Thread) error {
 		}
 	}
 	handled, err := t.handler.Trap(th)
-	if err != nil {
-		return err
-	}
-	if handled || !th.process.traps(at) { // or it is there no more: the thread executes what is
+	switch {
+	case handled || err == nil && !th.process.traps(at): // or it is there no more: the thread executes what is
 		th.suppress()
-		return th.process.trap.repair(th)
+		return errors.Join(err, th.process.trap.repair(th))
+	case err != nil:
+		return err
 	}
 	th.trap = false
 	th.SetPC(at + t.layout.Past)

@@ -355,7 +355,12 @@ func (e *engine) remove(p *process.Process, s *space, list []*placed) error {
 		return err
 	}
 	for _, q := range list {
-		err = errors.Join(err, e.inStops(p, s, func() (bool, error) { return q.remove(p, maps) }))
+		err = errors.Join(err, e.inStops(p, s, func() (bool, error) {
+			if stuck, err := e.leaveAll(p, s); stuck || err != nil {
+				return false, err // a thread may still be there
+			}
+			return q.remove(p, maps)
+		}))
 	}
 	return err
 }
@@ -395,9 +400,14 @@ func (e *engine) inStop(p *process.Process, s *space, step func() (bool, error))
 // Trap handles a breakpoint: that of a gate, or of text that has moved.
 func (e *engine) Trap(th *process.Thread) (handled bool, err error) {
 	s := e.spaces[th.Process()]
-	if s == nil || e.lost != nil {
+	if s == nil {
 		return false, e.lost
 	}
+	handled, err = e.trapped(s, th)
+	return handled, errors.Join(err, e.lost)
+}
+
+func (e *engine) trapped(s *space, th *process.Thread) (handled bool, err error) {
 	pc := th.PC()
 	if c := s.copyAt(pc); c != nil {
 		return e.gate(s, th, c, pc)
@@ -432,10 +442,7 @@ func (e *engine) gate(s *space, th *process.Thread, c *copied, pc uint64) (handl
 	}
 	th.SaveCore(hit.Registers)
 	e.isa.Registers().SetWord(hit.Registers, e.isa.Registers().PC, hit.Addr)
-	if err := e.front.hit(&hit, programMemory{th.Process(), s}); err != nil {
-		return false, err
-	}
-	return true, nil
+	return true, e.front.hit(&hit, programMemory{th.Process(), s})
 }
 
 // programMemory is memory as the program has it without probes.
@@ -455,10 +462,10 @@ func (m programMemory) Read(dst []byte, addr uint64) error {
 // Signal has a signal delivered at an original address.
 func (e *engine) Signal(th *process.Thread, sig *process.Signal) error {
 	s := e.spaces[th.Process()]
-	if s == nil || e.lost != nil {
+	if s == nil {
 		return e.lost
 	}
-	return e.receive(s, th, sig)
+	return errors.Join(e.receive(s, th, sig), e.lost)
 }
 
 // receive deals with a signal that a thread is about to get.
