@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"xol/internal/skip"
@@ -220,7 +219,7 @@ func TestStreams(t *testing.T) {
 	elfFile := fixture(t, "amd64.elf")
 	stream := func(content []byte) string {
 		path := filepath.Join(t.TempDir(), "fifo")
-		if err := syscall.Mkfifo(path, 0o600); err != nil {
+		if err := makeFIFO(path); err != nil {
 			skip.Missing(t, "FIFOs", err)
 		}
 		go os.WriteFile(path, content, 0)

@@ -113,7 +113,7 @@ func (f *fakeSession) Wait(ctx context.Context) (syscall.WaitStatus, bool, error
 	}
 	select {
 	case <-ctx.Done():
-		return 0, false, ctx.Err()
+		return f.status, false, ctx.Err()
 	case <-time.After(f.lasts):
 		return f.status, true, nil
 	}
@@ -233,8 +233,8 @@ func TestProbing(t *testing.T) {
 		{"nothing in a process", "count -p 42 zeta libfix:etta", fakeSession{lasts: time.Hour}},
 		{"all refused in a process", "count -p 42 _start", fakeSession{lasts: time.Hour}},
 		{"an error for all of a file", "count -p 42 'libfix:*'", fakeSession{lasts: time.Hour, lost: errors.New("process 42: there is no memory left")}},
-		{"an exit status", "count beta -- true", fakeSession{status: 3 << 8}},
-		{"a signal", "count beta -- true", fakeSession{status: 11}},
+		{"an exit status", "count beta -- true", fakeSession{status: exited(3)}},
+		{"a signal", "count beta -- true", fakeSession{status: killed(syscall.SIGSEGV)}},
 		{"a process, for a time", "count -p 42 --duration 10ms beta", fakeSession{lasts: time.Hour}},
 		{"what would be done", "count --dry-run beta alpha _start -- true", fakeSession{}},
 		{"what would be done, in JSON", "count --dry-run -o jsonl alpha _start -- true", fakeSession{}},

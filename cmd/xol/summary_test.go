@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 // tree is a folder with files to find, and others that are in the way.
@@ -42,7 +40,7 @@ func tree(t *testing.T) string {
 		os.Symlink("..", filepath.Join(dir, "usr/bin/loop")),
 		os.Symlink("worst", filepath.Join(dir, "usr/bin/other")),
 		os.Symlink("usr/bin", filepath.Join(dir, "bin")),
-		unix.Mkfifo(filepath.Join(dir, "usr/bin/pipe"), 0o666),
+		makeFIFO(filepath.Join(dir, "usr/bin/pipe")),
 		os.Mkdir(filepath.Join(dir, "usr/empty"), 0o755),
 	} {
 		if err != nil {

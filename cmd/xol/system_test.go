@@ -6,7 +6,6 @@ import (
 	"os"
 	"reflect"
 	"strings"
-	"syscall"
 	"testing"
 	"unsafe"
 
@@ -108,10 +107,10 @@ func writable(t *testing.T, at uintptr) []byte {
 	page := uintptr(os.Getpagesize())
 	start := at &^ (page - 1)
 	pages := unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(nil), start)), 2*page)
-	if err := syscall.Mprotect(pages, syscall.PROT_READ|syscall.PROT_WRITE|syscall.PROT_EXEC); err != nil {
+	if err := protect(pages, true); err != nil {
 		skip.Missing(t, "text that can be made writable", err)
 	}
-	t.Cleanup(func() { _ = syscall.Mprotect(pages, syscall.PROT_READ|syscall.PROT_EXEC) })
+	t.Cleanup(func() { _ = protect(pages, false) })
 	return pages[at-start:]
 }
 
