@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"xol/image"
-	"xol/internal/skip"
 	"xol/session"
 )
 
@@ -26,21 +25,6 @@ var (
 	deaths = flag.Int("deaths", 3, "how often a session is killed")
 	cycles = flag.Int("cycles", 20, "how often probes are armed, optimized, unoptimized and disarmed")
 )
-
-// build compiles a C file of testdata.
-func build(t *testing.T, source string, flags ...string) (path string) {
-	t.Helper()
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		skip.Missing(t, "gcc")
-	}
-	path = filepath.Join(t.TempDir(), strings.TrimSuffix(source, ".c"))
-	args := append([]string{"-O2", "-o", path, "testdata/" + source}, flags...)
-	if out, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return path
-}
 
 // busy builds the program of threads that call hot functions.
 func busy(t *testing.T) string {
@@ -75,30 +59,18 @@ func TestCountsAreExact(t *testing.T) {
 	program := busy(t)
 	for _, c := range []struct {
 		name string
-		want func(m *session.Module) ([]session.Probe, error)
+		want selecting
 	}{{"entries", named(hot...)}, {"every instruction", everything()}, {"returns", returns(hot...)}} {
 		t.Run(c.name, func(t *testing.T) {
-			out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer out.Close()
-			s, err := session.Start(t.Context(), session.Command{Path: program, Args: []string{program}, Files: []*os.File{nil, out, os.Stderr}},
-				session.Options{Select: c.want})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s, printed := startPrinting(t, []string{program}, session.Options{Select: c.want})
 			begun := func(p *session.Placed) bool { return strings.HasPrefix(p.Probe.Symbol, "hot") && s.Hits(p) > 0 }
 			for !slices.ContainsFunc(s.Placed(), begun) {
 				time.Sleep(10 * time.Millisecond)
 			}
 			time.Sleep(300 * time.Millisecond)
 			syscall.Kill(s.PID(), syscall.SIGTERM)
-			if status, ended, err := s.Wait(t.Context()); err != nil || !ended || status != 0 {
-				t.Fatal(status, ended, err)
-			}
-			text, _ := os.ReadFile(out.Name())
-			want := calls(t, string(text))
+			succeed(t, s)
+			want := calls(t, printed())
 			for _, p := range s.Placed() {
 				i := strings.IndexByte("01234567", p.Probe.Symbol[len(p.Probe.Symbol)-1])
 				if !strings.HasPrefix(p.Probe.Symbol, "hot") || p.Probe.Offset != 0 {
@@ -108,9 +80,7 @@ func TestCountsAreExact(t *testing.T) {
 					t.Errorf("%s: %d hits by %v, want %d (%v %v)", p.Probe.Symbol, got, p.Way, want[i], p.Refused, p.Err)
 				}
 			}
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
+			shut(t, s)
 		})
 	}
 }
@@ -121,59 +91,27 @@ func TestHitsAreToldOnce(t *testing.T) {
 	program := busy(t)
 	for _, c := range []struct {
 		name string
-		want func(m *session.Module) ([]session.Probe, error)
+		want selecting
 	}{{"entries", named("hot0", "hot6")}, {"returns", returns("hot0", "hot6")}} {
 		t.Run(c.name, func(t *testing.T) {
-			out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer out.Close()
 			told := map[string]uint64{}
-			s, err := session.Start(t.Context(), session.Command{Path: program, Args: []string{program}, Files: []*os.File{nil, out, os.Stderr}},
-				session.Options{
-					Select: func(m *session.Module) ([]session.Probe, error) {
-						list, err := c.want(m)
-						for i := range list {
-							list[i].Action = session.Trace
-						}
-						return list, err
-					},
-					Hit: func(h *session.Hit) { told[h.Placed.Probe.Symbol]++ },
-				})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s, printed := startPrinting(t, []string{program}, session.Options{
+				Select: doing(session.Trace, c.want), Hit: func(h *session.Hit) { told[h.Placed.Probe.Symbol]++ },
+			})
 			time.Sleep(time.Second)
 			syscall.Kill(s.PID(), syscall.SIGTERM)
-			if status, ended, err := s.Wait(t.Context()); err != nil || !ended || status != 0 {
-				t.Fatal(status, ended, err)
-			}
-			text, _ := os.ReadFile(out.Name())
-			want := calls(t, string(text))
+			succeed(t, s)
+			want := calls(t, printed())
 			if told["hot0"] != want[0] || told["hot6"] != want[6] {
 				t.Errorf("%v, want %d and %d", told, want[0], want[6])
 			}
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
+			shut(t, s)
 		})
 	}
 }
 
-// returns wants a probe at the returns of functions.
-func returns(names ...string) func(m *session.Module) ([]session.Probe, error) {
-	return func(m *session.Module) ([]session.Probe, error) {
-		list, err := named(names...)(m)
-		for i := range list {
-			list[i].Return = true
-		}
-		return list, err
-	}
-}
-
 // functions wants a probe at every instruction of functions whose names start so.
-func functions(names ...string) func(m *session.Module) ([]session.Probe, error) {
+func functions(names ...string) selecting {
 	return func(m *session.Module) (list []session.Probe, err error) {
 		if !strings.Contains(m.Path, "churn") {
 			return nil, nil
@@ -261,9 +199,7 @@ func TestSwitchesUnderLoad(t *testing.T) {
 				}
 				p.alive(t, i)
 			}
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
+			shut(t, s)
 			t.Logf("%+v", s.Summary())
 			original(t, p.Process.Pid, program)
 			p.finish(t)
@@ -289,9 +225,7 @@ func TestThreadsThatWait(t *testing.T) {
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	shut(t, s)
 	for _, p := range s.Placed() {
 		if n := s.Hits(p); int64(n) < 0 {
 			t.Errorf("%s+%#x: %d hits", p.Probe.Symbol, p.Probe.Offset, int64(n))
@@ -414,22 +348,7 @@ func front(pid string) {
 func TestTimesOfCalls(t *testing.T) {
 	mayTrace(t)
 	program := build(t, "naps.c", "-pthread")
-	s, err := session.Start(t.Context(), session.Command{Path: program, Args: []string{program}}, session.Options{
-		Select: func(m *session.Module) ([]session.Probe, error) {
-			list, err := named("nap", "depth", "left")(m)
-			for i := range list {
-				list[i].Action = session.Time
-			}
-			return list, err
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if status, ended, err := s.Wait(t.Context()); err != nil || !ended || status != 0 {
-		t.Fatal(status, ended, err)
-	}
-	defer s.Close()
+	s := run(t, []string{program}, session.Options{Select: doing(session.Time, named("nap", "depth", "left"))})
 	for i, c := range []struct {
 		calls uint64
 		least int // bits of the nanoseconds of most calls
@@ -447,46 +366,16 @@ func TestTimesOfCalls(t *testing.T) {
 	}
 }
 
-// compile builds a program of testdata.
-func compile(t *testing.T, source string, flags ...string) string {
-	t.Helper()
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		skip.Missing(t, "gcc")
-	}
-	program := filepath.Join(t.TempDir(), strings.TrimSuffix(source, ".c"))
-	args := append([]string{"-O2", "-o", program, filepath.Join("testdata", source)}, flags...)
-	if out, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return program
-}
-
 // TestTimesOfTooManyCalls has more calls open than there is room for: those that are not
 // measured are counted.
 func TestTimesOfTooManyCalls(t *testing.T) {
 	mayTrace(t)
-	program := compile(t, "deep.c")
+	program := build(t, "deep.c")
 	for depth, mayMiss := range map[int]bool{100: false, 20_000: true} {
-		s, err := session.Start(t.Context(), session.Command{Path: program, Args: []string{program, strconv.Itoa(depth)}}, session.Options{
-			Select: func(m *session.Module) ([]session.Probe, error) {
-				list, err := named("deep")(m)
-				for i := range list {
-					list[i].Action = session.Time
-				}
-				return list, err
-			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if status, ended, err := s.Wait(t.Context()); err != nil || !ended || status != 0 {
-			t.Fatal(status, ended, err)
-		}
+		s := run(t, []string{program, strconv.Itoa(depth)}, session.Options{Select: doing(session.Time, named("deep"))})
 		sum := s.Summary()
 		if measured := s.Hits(s.Placed()[0]); measured+sum.Missed != uint64(depth) || sum.Missed > 0 != mayMiss {
 			t.Errorf("of %d calls %d are measured, %d missed", depth, measured, sum.Missed)
 		}
-		s.Close()
 	}
 }

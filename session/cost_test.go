@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -39,14 +38,7 @@ func (c *called) args() []string {
 // it has it executed out of line and where it replaces a NOP; then a breakpoint of gdb. The
 // last of them gives the ratios.
 func BenchmarkHit(b *testing.B) {
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		skip.Missing(b, "gcc")
-	}
-	program := filepath.Join(b.TempDir(), "calls")
-	if out, err := exec.Command(gcc, "-O2", "-o", program, "testdata/calls.c").CombinedOutput(); err != nil {
-		b.Fatalf("%v: %s", err, out)
-	}
+	program := build(b, "calls.c")
 	ours := func(p session.Probe, jumps bool) func(*testing.B, *called) float64 {
 		return func(b *testing.B, c *called) float64 { return c.probed(b, p, jumps) }
 	}
@@ -124,42 +116,21 @@ func (c *called) read(b *testing.B, out string) float64 {
 // probed has a probe of ours hit.
 func (c *called) probed(b *testing.B, p session.Probe, jumps bool) float64 {
 	b.Helper()
-	out, err := os.Create(filepath.Join(b.TempDir(), "out"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer out.Close()
-	s, err := session.Start(b.Context(), session.Command{Path: c.path, Args: c.args(), Files: []*os.File{nil, out, os.Stderr}}, session.Options{
-		Select: func(m *session.Module) ([]session.Probe, error) {
-			list, err := named(c.function)(m)
-			for i := range list {
-				list[i].Return, list[i].Action = p.Return, p.Action
-			}
-			return list, err
-		},
+	mayTrace(b)
+	s, printed := startPrinting(b, c.args(), session.Options{
+		Select: with(named(c.function), func(want *session.Probe) { want.Return, want.Action = p.Return, p.Action }),
 	})
-	if err != nil {
-		skip.Missing(b, "ptrace", err)
-	}
 	if !jumps {
 		if err := s.SetOptimization(false); err != nil {
 			b.Fatal(err)
 		}
 	}
-	if status, ended, err := s.Wait(b.Context()); err != nil || !ended || status != 0 {
-		b.Fatal(status, ended, err)
-	}
+	succeed(b, s)
 	if placed := s.Placed()[0]; s.Hits(placed) != uint64(c.calls*c.rounds) || placed.Way != session.Jump {
 		b.Fatalf("%d hits by %v, want %d", s.Hits(placed), placed.Way, c.calls*c.rounds)
 	}
-	if err := s.Close(); err != nil {
-		b.Error(err)
-	}
-	text, err := os.ReadFile(out.Name())
-	if err != nil {
-		b.Fatal(err)
-	}
-	return c.read(b, string(text))
+	shut(b, s)
+	return c.read(b, printed())
 }
 
 // uprobed has the kernel's uprobe hit, or the uretprobe where ret is 1, by an event that

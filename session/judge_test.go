@@ -247,19 +247,15 @@ func (c *judged) files(t *testing.T) []*os.File {
 }
 
 // run runs the program with probes.
-func (c *judged) run(t *testing.T, want func(m *session.Module) ([]session.Probe, error)) *session.Session {
+func (c *judged) run(t *testing.T, want selecting) *session.Session {
 	t.Helper()
 	s, err := session.Start(t.Context(), session.Command{Path: c.args[0], Args: c.args, Env: c.env, Files: c.files(t)},
 		session.Options{Select: want})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status, ended, err := s.Wait(t.Context()); err != nil || !ended || status != 0 {
-		t.Fatal(status, ended, err)
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	succeed(t, s)
+	shut(t, s)
 	return s
 }
 

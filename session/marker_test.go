@@ -4,8 +4,6 @@ package session_test
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -29,13 +27,9 @@ func markers(m *session.Module) (list []session.Probe, err error) {
 // TestSemaphores counts the hits of a marker that a program passes only as long as its
 // semaphore is raised.
 func TestSemaphores(t *testing.T) {
-	program := compile(t, "marks.c")
-	library := compile(t, "marks.c", "-shared", "-fPIC", "-DSHARED")
-	dir := t.TempDir()
-	linked := filepath.Join(dir, "linked")
-	if out, err := exec.Command("gcc", "-O2", "-DLIBRARY", "-o", linked, "testdata/marks.c", library, "-Wl,-rpath,"+filepath.Dir(library)).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	program := build(t, "marks.c")
+	library := build(t, "marks.c", "-shared", "-fPIC", "-DSHARED")
+	linked := build(t, "marks.c", "-DLIBRARY", library, "-Wl,-rpath,"+filepath.Dir(library))
 	mayTrace(t)
 	guard := []string{"/proc/self/exe", "-xol-test-guard"}
 	for _, c := range []struct {
@@ -43,23 +37,11 @@ func TestSemaphores(t *testing.T) {
 		guard         []string
 	}{{"in a program", program, nil}, {"in a library", linked, nil}, {"by a guard", linked, guard}} {
 		t.Run(c.name+", started", func(t *testing.T) {
-			out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer out.Close()
-			s, err := session.Start(t.Context(), session.Command{Path: c.program, Args: []string{c.program}, Files: []*os.File{nil, out, os.Stderr}},
-				session.Options{Select: markers, Guard: c.guard})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s, printed := startPrinting(t, []string{c.program}, session.Options{Select: markers, Guard: c.guard})
 			waitForHits(t, s)
 			syscall.Kill(s.PID(), syscall.SIGTERM)
-			if status, ended, err := s.Wait(t.Context()); err != nil || !ended || status != 0 {
-				t.Fatal(status, ended, err)
-			}
-			text, _ := os.ReadFile(out.Name())
-			if got, want := string(text), fmt.Sprintf("%d 1\n", s.Summary().Hits); got != want {
+			succeed(t, s)
+			if got, want := printed(), fmt.Sprintf("%d 1\n", s.Summary().Hits); got != want {
 				t.Errorf("%q, want %q", got, want)
 			}
 			s.Close()

@@ -86,14 +86,7 @@ func memoryOf(t *testing.T, pid int) memory {
 func TestScale(t *testing.T) {
 	skip.Unasked(t, *scale, "counting all functions of a large library")
 	mayTrace(t)
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		skip.Missing(t, "gcc")
-	}
-	program := filepath.Join(t.TempDir(), "ticks")
-	if out, err := exec.Command(gcc, "-O2", "-o", program, "testdata/ticks.c", "-ldl").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	program := build(t, "ticks.c", "-ldl")
 	large := largeLibrary(t)
 	for _, c := range []struct {
 		library string

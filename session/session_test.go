@@ -54,7 +54,7 @@ func countedFunction(i int) int {
 func otherFunction(i int) int { return i % 3 }
 
 // mayTrace skips a test where there is no ptrace.
-func mayTrace(t *testing.T) {
+func mayTrace(t testing.TB) {
 	t.Helper()
 	s, err := session.Start(t.Context(), session.Command{Path: "/bin/true", Args: []string{"true"}}, session.Options{
 		Select: func(*session.Module) ([]session.Probe, error) { return nil, nil },
@@ -67,7 +67,7 @@ func mayTrace(t *testing.T) {
 }
 
 // named wants a probe at functions of the program.
-func named(names ...string) func(m *session.Module) ([]session.Probe, error) {
+func named(names ...string) selecting {
 	return func(m *session.Module) (list []session.Probe, err error) {
 		if !m.Program {
 			return nil, nil
@@ -85,7 +85,7 @@ func named(names ...string) func(m *session.Module) ([]session.Probe, error) {
 
 // everything wants a probe at every instruction of the program and of libraries whose
 // names start so.
-func everything(libraries ...string) func(m *session.Module) ([]session.Probe, error) {
+func everything(libraries ...string) selecting {
 	return func(m *session.Module) (list []session.Probe, err error) {
 		wanted := m.Program
 		for _, l := range libraries {
@@ -109,7 +109,9 @@ func everything(libraries ...string) func(m *session.Module) ([]session.Probe, e
 	}
 }
 
-func TestCountsCalls(t *testing.T) {
+// runOwn runs this test's own program with probes, to its end.
+func runOwn(t *testing.T, want selecting) *session.Session {
+	t.Helper()
 	mayTrace(t)
 	self, err := os.Executable()
 	if err != nil {
@@ -117,22 +119,24 @@ func TestCountsCalls(t *testing.T) {
 	}
 	s, err := session.Start(t.Context(), session.Command{
 		Path: self, Args: []string{self}, Env: append(os.Environ(), "XOL_TEST_PROGRAM=1"),
-	}, session.Options{Select: named("xol/session_test.countedFunction", "xol/session_test.otherFunction")})
+	}, session.Options{Select: want})
 	if err != nil {
 		t.Fatal(err)
 	}
-	status, ended, err := s.Wait(t.Context())
-	if err != nil || !ended || !status.Exited() {
+	if status, ended, err := s.Wait(t.Context()); err != nil || !ended || !status.Exited() {
 		t.Fatal(status, ended, err)
 	}
+	shut(t, s)
+	return s
+}
+
+func TestCountsCalls(t *testing.T) {
+	s := runOwn(t, named("xol/session_test.countedFunction", "xol/session_test.otherFunction"))
 	for i, want := range []uint64{1000, 500} {
 		p := s.Placed()[i]
 		if got := s.Hits(p); got != want || p.Way != session.Jump {
 			t.Errorf("%s: %d hits by %v, want %d; %v %v", p.Probe.Symbol, got, p.Way, want, p.Refused, p.Err)
 		}
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -154,30 +158,18 @@ func TestProgramsNoticeNothing(t *testing.T) {
 			}
 			cmd := exec.Command(c.args[0], c.args[1:]...)
 			want, _ := cmd.Output()
-			out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer out.Close()
-			s, err := session.Start(t.Context(), session.Command{Path: c.args[0], Args: c.args, Files: []*os.File{nil, out, os.Stderr}},
-				session.Options{Select: everything("libc.so"), Follow: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s, printed := startPrinting(t, c.args, session.Options{Select: everything("libc.so"), Follow: true})
 			status, ended, err := s.Wait(t.Context())
 			if err != nil || !ended || status.ExitStatus() != cmd.ProcessState.ExitCode() {
 				t.Errorf("status %v, %v, %v; want %v", status, ended, err, cmd.ProcessState)
 			}
-			got, _ := os.ReadFile(out.Name())
-			if string(got) != string(want) {
+			if got := printed(); got != string(want) {
 				t.Errorf("got  %q\nwant %q", got, want)
 			}
 			if sum := s.Summary(); sum.Hits == 0 || sum.Jumps < 10*sum.Breakpoints {
 				t.Errorf("%+v", sum)
 			}
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
+			shut(t, s)
 		})
 	}
 }
