@@ -28,6 +28,35 @@ type laid struct {
 
 const testBias = 0x7f00_0000_0000
 
+// planner plans for a file as it would be in a process.
+func planner(t *testing.T, path string, bias uint64) *Planner {
+	t.Helper()
+	img, err := image.OpenFile(path, image.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { img.Close() })
+	a, err := analyze.New(img, analyze.Options{Profile: classify.ISA, Optimize: true, AsFile: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := NewPlanner(a, bias)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// own returns the path of this test's own program.
+func own(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // layOut plans wants in all functions of a file.
 func layOut(t *testing.T, path string, wants func(r *analyze.Result) []Want) *laid {
 	t.Helper()
@@ -37,19 +66,8 @@ func layOut(t *testing.T, path string, wants func(r *analyze.Result) []Want) *la
 // layOutAt does so for a process that has the file elsewhere.
 func layOutAt(t *testing.T, path string, bias uint64, wants func(r *analyze.Result) []Want) *laid {
 	t.Helper()
-	img, err := image.OpenFile(path, image.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := analyze.New(img, analyze.Options{Profile: classify.ISA, Optimize: true, AsFile: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &laid{memory: map[uint64]byte{}, refused: map[string]int{}}
-	if l.p, err = NewPlanner(a, bias); err != nil {
-		t.Fatal(err)
-	}
-	err = analyze.Each(context.Background(), a, a.Functions(), func(r *analyze.Result) *Function {
+	l := &laid{p: planner(t, path, bias), memory: map[uint64]byte{}, refused: map[string]int{}}
+	err := analyze.Each(context.Background(), l.p.a, l.p.a.Functions(), func(r *analyze.Result) *Function {
 		f, err := l.p.Function(r, wants(r))
 		if err != nil {
 			t.Errorf("%s: %v", r.Name, err)
@@ -119,17 +137,13 @@ func returnsOf(r *analyze.Result) []Want { return []Want{{Addr: r.Addr, Returns:
 
 // TestWaysLeadToCopies follows every patch of this test's own program.
 func TestWaysLeadToCopies(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct {
 		name  string
 		wants func(r *analyze.Result) []Want
 		jumps int // at least
 	}{{"every instruction", everyInst, 10_000}, {"entries", firstInst, 2000}, {"returns", returnsOf, 2000}} {
 		t.Run(c.name, func(t *testing.T) {
-			l := layOut(t, self, c.wants)
+			l := layOut(t, own(t), c.wants)
 			trap, jumps := l.p.isa.Breakpoint(false), 0
 			for _, plan := range l.plans {
 				if plan.Copy() == nil {
@@ -179,11 +193,7 @@ func (l *laid) follow(t *testing.T, plan *Plan, w *Way, jump decode.Inst) {
 // TestCopiesOfWholeFunctions checks that each instruction that has moved is a way into
 // the copy, or inside of a jump, or only a landing pad comes to it.
 func TestCopiesOfWholeFunctions(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := layOut(t, self, everyInst)
+	l := layOut(t, own(t), everyInst)
 	whole := 0
 	for _, plan := range l.plans {
 		if !plan.Whole {
@@ -220,17 +230,13 @@ func TestCopiesOfWholeFunctions(t *testing.T) {
 // TestStacksOfGo checks that code in functions of Go uses no red zone, which there is not,
 // and in those that do not check their stack none of it.
 func TestStacksOfGo(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct {
 		name    string
 		wants   func(r *analyze.Result) []Want
 		refused int // at most, as there is no room on the stack
 	}{{"every instruction", everyInst, 5000}, {"entries", firstInst, 0}} {
 		t.Run(c.name, func(t *testing.T) {
-			l := layOut(t, self, c.wants)
+			l := layOut(t, own(t), c.wants)
 			if n := l.refused["process/go-nosplit"]; n > c.refused || n == 0 && c.refused > 0 {
 				t.Errorf("%d are refused", n)
 			}

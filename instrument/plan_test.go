@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"xol/analyze"
-	"xol/classify"
 	"xol/image"
 )
 
@@ -71,28 +70,16 @@ func TestRefusals(t *testing.T) {
 // planStart plans what is wanted in the function start of a file.
 func planStart(t *testing.T, file string, wants func(start uint64) []Want) (fn image.Function, f *Function) {
 	t.Helper()
-	img, err := image.OpenFile("testdata/"+file, image.Options{})
+	p := planner(t, "testdata/"+file, testBias)
+	start, err := p.a.Image.Resolve("start")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { img.Close() })
-	a, err := analyze.New(img, analyze.Options{Profile: classify.ISA, Optimize: true, AsFile: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := NewPlanner(a, testBias)
-	if err != nil {
-		t.Fatal(err)
-	}
-	start, err := img.Resolve("start")
-	if err != nil {
-		t.Fatal(err)
-	}
-	fn, ok := a.FunctionAt(start[0].Addr)
+	fn, ok := p.a.FunctionAt(start[0].Addr)
 	if !ok {
 		t.Fatal("no function")
 	}
-	err = analyze.Each(context.Background(), a, []image.Function{fn}, func(r *analyze.Result) error {
+	err = analyze.Each(context.Background(), p.a, []image.Function{fn}, func(r *analyze.Result) error {
 		var err error
 		f, err = p.Function(r, wants(fn.Addr))
 		return err
