@@ -11,7 +11,7 @@ import (
 // What a table of restartable sequences says that cannot be is left out.
 func TestRestartableSequences(t *testing.T) {
 	const start, table, size = 0x1ac, 0x2000, 10 // objdump -d
-	good, err := os.ReadFile("testdata/rseq.elf")
+	good, err := os.ReadFile("../instrument/testdata/sequence.elf")
 	if err != nil {
 		t.Fatal(err)
 	}
