@@ -7,6 +7,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,17 +60,6 @@ func TestErrorsOfPrograms(t *testing.T) {
 		return err
 	}
 	oneLine(t, startOf(narrow), ErrWidth, "only those of 64 bits")
-	cmd := exec.Command(narrow)
-	if err := cmd.Start(); err == nil {
-		defer cmd.Wait()
-		defer cmd.Process.Kill()
-		tr.Do(func() {
-			_, err := tr.Attach(cmd.Process.Pid)
-			oneLine(t, err, ErrWidth, "only those of 64 bits")
-		})
-	} else {
-		t.Log("this kernel runs no programs of 32 bits:", err)
-	}
 	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +79,49 @@ func TestErrorsOfPrograms(t *testing.T) {
 	oneLine(t, startOf(text), syscall.ENOEXEC, text)
 }
 
-// TestErrorOfOtherUser attaches to a process of root as another user.
+// waiting starts a program that waits, and returns when it does.
+func waiting(t *testing.T, path string, args ...string) (*exec.Cmd, error) {
+	t.Helper()
+	target := exec.Command(path, args...)
+	if err := target.Start(); err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() {
+		target.Process.Kill()
+		target.Wait()
+	})
+	become(t, target.Process.Pid, "S")
+	return target, nil
+}
+
+// untouched checks that a process that was refused waits as before, and is traced by none.
+func untouched(t *testing.T, target *exec.Cmd) {
+	t.Helper()
+	if state := state(t, target.Process.Pid); state != 'S' {
+		t.Errorf("the process is in state %c", state)
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", target.Process.Pid))
+	if err != nil || !bytes.Contains(status, []byte("\nTracerPid:\t0\n")) {
+		t.Errorf("the process is traced: %s, %v", status, err)
+	}
+}
+
+// TestErrorOfOtherWidth attaches to a program of 32 bits.
+func TestErrorOfOtherWidth(t *testing.T) {
+	tr := newTracer(t, &recorder{}, Options{})
+	target, err := waiting(t, program32(t))
+	if err != nil {
+		skip.Missing(t, "a kernel that runs programs of 32 bits", err)
+	}
+	tr.Do(func() {
+		_, err := tr.Attach(target.Process.Pid)
+		oneLine(t, err, ErrWidth, "only those of 64 bits")
+	})
+	untouched(t, target)
+}
+
+// TestErrorOfOtherUser has a user without rights attach to a process of root: this test,
+// executed again, is that user.
 func TestErrorOfOtherUser(t *testing.T) {
 	if target := os.Getenv("XOL_TEST_ATTACH"); target != "" {
 		pid, _ := strconv.Atoi(target)
@@ -101,16 +133,14 @@ func TestErrorOfOtherUser(t *testing.T) {
 		})
 		return
 	}
+	mayTrace(t)
 	if os.Getuid() != 0 {
-		skip.Missing(t, "root, to be somebody else")
+		skip.Missing(t, "the right to become another user")
 	}
-	target := exec.Command("/bin/sleep", "100")
-	if err := target.Start(); err != nil {
+	target, err := waiting(t, "/bin/sleep", "100")
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer target.Wait()
-	defer target.Process.Kill()
-	become(t, target.Process.Pid, "S")
 	other := exec.Command("/proc/self/exe", "-test.run=^TestErrorOfOtherUser$", "-test.v")
 	other.Env = append(os.Environ(), "XOL_TEST_ATTACH="+strconv.Itoa(target.Process.Pid))
 	other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
@@ -121,4 +151,5 @@ func TestErrorOfOtherUser(t *testing.T) {
 	if err != nil || !bytes.Contains(out, []byte("--- PASS")) {
 		t.Errorf("%v: %s", err, out)
 	}
+	untouched(t, target)
 }

@@ -34,10 +34,6 @@ func TestMain(m *testing.M) {
 		goProgram()
 		return
 	}
-	if len(os.Args) == 3 && os.Args[1] == asOtherUser {
-		attachAsOtherUser(os.Args[2])
-		return
-	}
 	status := m.Run()
 	if built.dir != "" {
 		os.RemoveAll(built.dir)
