@@ -44,6 +44,11 @@ type Inserter interface {
 	// overwritten first. insts are in the order of addresses. What the answer takes
 	// for granted is in opt. An ISA whose insertions have no use for it answers 0.
 	DeadFlags(insts []decode.Inst, i int, opt LivenessOptions) uint64
+	// SavesFlags reports whether a function saves all status flags. Such a one stands
+	// outside of the calling convention: it returns to code that it has interrupted
+	// with the flags that it came with, as runtime.asyncPreempt of Go does. An ISA
+	// whose DeadFlags answers 0 answers false.
+	SavesFlags(insts []decode.Inst) bool
 }
 
 // LivenessOptions say what may be relied on. The zero value relies on instructions
@@ -52,7 +57,8 @@ type LivenessOptions struct {
 	// ABI says that code keeps to the calling convention, by which no status flag is
 	// passed to a function or returned from one [System V ABI, AMD64 supplement,
 	// 3.2.1]. Compilers do. Assembly that is called from assembly may not: libcrypto
-	// of OpenSSL 3 reads flags after 90 of its calls.
+	// of OpenSSL 3 reads flags after 90 of its calls. It must not be said of a function
+	// of which SavesFlags is true.
 	ABI bool
 	// Entry says that the instruction is where a function starts, to which execution
 	// comes by calls, and jumps in place of calls, only.

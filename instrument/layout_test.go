@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -234,7 +235,7 @@ func TestStacksOfGo(t *testing.T) {
 		name    string
 		wants   func(r *analyze.Result) []Want
 		refused int // at most, as there is no room on the stack
-	}{{"every instruction", everyInst, 5000}, {"entries", firstInst, 0}} {
+	}{{"every instruction", everyInst, 5000}, {"entries", firstInst, 1}} { // runtime.asyncPreempt
 		t.Run(c.name, func(t *testing.T) {
 			l := layOut(t, own(t), c.wants)
 			if n := l.refused["process/go-nosplit"]; n > c.refused || n == 0 && c.refused > 0 {
@@ -269,6 +270,48 @@ func TestStacksOfGo(t *testing.T) {
 				t.Errorf("%d of %d counters use the stack", used, counted)
 			}
 		})
+	}
+}
+
+// TestFlagsOfPreemption checks that nothing is inserted where code that a signal has
+// interrupted would lose its flags: before runtime.asyncPreempt saves them, and after it
+// has restored them. It is not called, and has no stack to save them on.
+func TestFlagsOfPreemption(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := layOut(t, self, everyInst)
+	i := slices.IndexFunc(l.p.a.Functions(), func(f image.Function) bool { return strings.TrimSuffix(f.Name, ".abi0") == "runtime.asyncPreempt" })
+	if i < 0 {
+		t.Fatal("no function of preemption")
+	}
+	r := l.p.a.Judge(l.p.a.Functions()[i])
+	saved := slices.IndexFunc(r.Insts, func(inst decode.Inst) bool { return inst.Bytes()[0] == 0x9c })
+	restored := slices.IndexFunc(r.Insts, func(inst decode.Inst) bool { return inst.Bytes()[0] == 0x9d })
+	if saved < 0 || restored < saved {
+		t.Fatalf("the flags are saved by instruction %d and restored by %d", saved, restored)
+	}
+	from, to := r.Insts[saved].Next(), r.Insts[restored].Addr
+	counted := 0
+	for _, plan := range l.plans {
+		copy := plan.Copy()
+		if copy == nil {
+			continue
+		}
+		for _, it := range copy.Items {
+			addr := copy.Orig + uint64(copy.Points[it.Step].Orig) - testBias
+			switch {
+			case addr < r.Addr || addr >= r.Insts[len(r.Insts)-1].Next():
+			case addr < from || addr > to:
+				t.Errorf("%#x is counted", addr)
+			default:
+				counted++
+			}
+		}
+	}
+	if counted == 0 {
+		t.Error("nothing is counted between")
 	}
 }
 

@@ -169,6 +169,7 @@ func NewPlanner(a *analyze.Analysis, bias uint64) (*Planner, error) {
 func (p *Planner) Function(r *analyze.Result, wants []Want) (*Function, error) {
 	f := &function{Planner: p, r: r, isGo: p.a.Image.IsGo(r.Addr)}
 	f.full = f.isGo && !f.checksStack()
+	f.abi = f.isGo && !p.isa.SavesFlags(r.Insts)
 	f.place(wants)
 	if err := f.plan(); err != nil {
 		return nil, err
@@ -192,6 +193,7 @@ type function struct {
 	spots []spot
 	isGo  bool
 	full  bool // of the stack there may be nothing left
+	abi   bool // no flags are passed to it or returned by it
 	out   Function
 	err   error // why its control flow is not known
 

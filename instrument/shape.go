@@ -288,7 +288,7 @@ func (f *function) insertAt(plan *Plan, step int, s *spot) (place Place, ok bool
 // deadFlags returns the flags that code before an instruction need not keep. Go keeps to
 // its calling conventions, by which calls do not pass any.
 func (f *function) deadFlags(i int) uint64 {
-	return f.isa.DeadFlags(f.r.Insts, i, detour.LivenessOptions{ABI: f.isGo, Entry: f.isGo && f.r.Insts[i].Addr == f.r.Addr})
+	return f.isa.DeadFlags(f.r.Insts, i, detour.LivenessOptions{ABI: f.abi, Entry: f.abi && f.r.Insts[i].Addr == f.r.Addr})
 }
 
 // continues reports whether instruction j is always executed after instruction i, and

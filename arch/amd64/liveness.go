@@ -25,6 +25,16 @@ func (ISA) DeadFlags(insts []decode.Inst, i int, opt detour.LivenessOptions) uin
 	return statusFlags &^ l.live
 }
 
+// SavesFlags reports whether one of the instructions pushes the flags.
+func (ISA) SavesFlags(insts []decode.Inst) bool {
+	for i := range insts {
+		if OpOf(&insts[i]) == OpPushFlags {
+			return true
+		}
+	}
+	return false
+}
+
 // Bounds of the search.
 const (
 	maxWays  = 16

@@ -61,6 +61,23 @@ func TestDeadFlags(t *testing.T) {
 	}
 }
 
+func TestSavesFlags(t *testing.T) {
+	for _, c := range []struct {
+		name, code string
+		want       bool
+	}{
+		{"at the entry", "55 4889e5 9c 4883ec70 e800000000 4883c470 9d 5d c3", true},
+		{"with 16 bits", "669c c3", true},
+		{"some of them, in a register", "9f c3", false},
+		{"restored only", "9d c3", false},
+		{"nothing", "", false},
+	} {
+		if got := (ISA{}).SavesFlags(sweepHex(t, c.code, 0x1000)); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
 // TestDeadFlagsEnds has the search meet more ways and instructions than it goes.
 func TestDeadFlagsEnds(t *testing.T) {
 	var ways, long []byte

@@ -68,3 +68,6 @@ func (ISA) Committed(code []byte, r machine.Registers) bool {
 
 // DeadFlags answers 0: the increment changes no flags.
 func (ISA) DeadFlags([]decode.Inst, int, detour.LivenessOptions) uint64 { return 0 }
+
+// SavesFlags answers false: DeadFlags does not need it.
+func (ISA) SavesFlags([]decode.Inst) bool { return false }

@@ -89,3 +89,6 @@ func (a ISA) Committed(code []byte, r machine.Registers) bool {
 
 // DeadFlags answers 0: condition fields are kept in any case.
 func (ISA) DeadFlags([]decode.Inst, int, detour.LivenessOptions) uint64 { return 0 }
+
+// SavesFlags answers false: DeadFlags does not need it.
+func (ISA) SavesFlags([]decode.Inst) bool { return false }
