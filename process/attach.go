@@ -330,7 +330,7 @@ func refusal(pid int, err error) error {
 // whyNot finds what most likely forbids to trace a process.
 func whyNot(pid int) string {
 	const sysPtrace = 19 // CAP_SYS_PTRACE
-	mine, _ := os.ReadFile("/proc/self/status")
+	mine, _ := os.ReadFile("/proc/thread-self/status")
 	its, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	capable := func(status []byte) bool {
 		set, err := strconv.ParseUint(fieldOf(string(status), "CapEff"), 16, 64)

@@ -35,7 +35,7 @@ type Tracer struct {
 	mu       sync.Mutex
 	requests []*request
 	closed   bool
-	running  bool
+	running  atomic.Bool
 	pending  atomic.Int32  // requests
 	work     chan struct{} // there are requests
 
@@ -145,6 +145,10 @@ func (t *Tracer) Do(f func()) error {
 // whose threads stop wait for the next Run, or for Close. It may be called from any
 // goroutine.
 func (t *Tracer) Run(ctx context.Context) error {
+	if !t.running.CompareAndSwap(false, true) {
+		return errors.New("process: the tracer is running already")
+	}
+	defer t.running.Store(false)
 	var err error
 	r, submitted := t.submit(func() { err = t.loop(ctx) })
 	if submitted != nil {
@@ -189,11 +193,6 @@ func (t *Tracer) Processes() []*Process {
 }
 
 func (t *Tracer) loop(ctx context.Context) error {
-	if t.running {
-		return errors.New("process: the tracer is running already")
-	}
-	t.running = true
-	defer func() { t.running = false }()
 	for {
 		t.serve()
 		if err := ctx.Err(); err != nil {
@@ -469,8 +468,18 @@ func (t *Tracer) letParentGo(p *Process) {
 	}
 }
 
-// handle handles an event.
+// handle handles an event. That a process was killed meanwhile, so that what was wanted of it
+// has failed, is no error: its end is told of next.
 func (t *Tracer) handle(e event) error {
+	err := t.tell(e)
+	if errors.Is(err, ErrGone) {
+		return nil
+	}
+	return err
+}
+
+// tell tells the handler of an event.
+func (t *Tracer) tell(e event) error {
 	if e.child != nil {
 		return t.announce(e.orphan, e.child, nil)
 	}
@@ -486,7 +495,7 @@ func (t *Tracer) handle(e event) error {
 	err := t.dispatch(th)
 	th.handling = false
 	if err != nil && th.state == gone {
-		err = nil // it was killed, and what the handler wanted to do failed
+		err = nil
 	}
 	t.release(th)
 	return err
