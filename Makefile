@@ -12,7 +12,8 @@
 # make lint   gofmt, go vet, staticcheck, words that are not plain English
 # make cover  which share of the statements the tests of each package run; COVER asks
 #             for more than that
-# make vuln   known vulnerabilities in what xol is built of (needs the Internet)
+# make vuln   known vulnerabilities in what xol is built of, by the database of Go or that
+#             of VULNDB, an address; fails where neither can be reached
 # make race   every test under the race detector (needs a C compiler)
 # make fuzz   every fuzz target for FUZZTIME each
 # make surface which exported names of PKGS no other package reads

@@ -1,9 +1,9 @@
-// Command screenshots takes pictures of pages that xol report has written, for the
-// documentation:
+// Command screenshots takes pictures of pages, for the documentation:
 //
 //	screenshots DIR NAME=PAGE.html#HASH…
 //
-// makes DIR/NAME-WIDTH-THEME.png for each width and theme.
+// makes DIR/NAME-WIDTH-THEME.png for each width and theme. A page that xol report has
+// written is waited for until it has drawn itself; others until they are loaded.
 package main
 
 import (
@@ -46,6 +46,49 @@ func main() {
 	}
 }
 
+// mostPerStep is how long a step of the browser may take: a page of a whole kernel is drawn
+// in a few seconds. A browser that does not answer would be waited for without end.
+const mostPerStep = time.Minute
+
+// drawn is what a page of xol report has when it has drawn itself.
+const drawn = "html[data-ready] main .view"
+
+// picture opens a page and takes a picture of it.
+func picture(ctx context.Context, url, theme string, width, height int64, full bool) (shot []byte, err error) {
+	take := chromedp.CaptureScreenshot(&shot)
+	if full {
+		take = chromedp.FullScreenshot(&shot, 100)
+	}
+	var isReport bool
+	for _, step := range []struct {
+		name   string
+		action chromedp.Action
+	}{
+		{"setting the size", chromedp.EmulateViewport(width, height)},
+		{"setting the theme", emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}})},
+		{"leaving the last page", chromedp.Navigate("about:blank")},
+		{"loading", chromedp.Navigate(url)},
+		{"looking what page it is", chromedp.Evaluate(`document.getElementById("found") !== null`, &isReport)},
+		{"drawing", chromedp.ActionFunc(func(ctx context.Context) error {
+			if !isReport {
+				return nil
+			}
+			return chromedp.WaitVisible(drawn, chromedp.ByQuery).Do(ctx)
+		})},
+		{"waiting", chromedp.Sleep(400 * time.Millisecond)},
+		{"taking the picture", take},
+	} {
+		limited, cancel := context.WithTimeoutCause(ctx, mostPerStep, fmt.Errorf("not done after %v", mostPerStep))
+		err := chromedp.Run(limited, step.action)
+		cause := context.Cause(limited)
+		cancel()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", step.name, cmp.Or(cause, err))
+		}
+	}
+	return shot, nil
+}
+
 func run(dir string, pictures, themes []string, full bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
@@ -66,21 +109,9 @@ func run(dir string, pictures, themes []string, full bool) error {
 		}
 		for _, theme := range themes {
 			for _, size := range sizes {
-				var shot []byte
-				take := chromedp.CaptureScreenshot(&shot)
-				if full {
-					take = chromedp.FullScreenshot(&shot, 100)
-				}
-				if err := chromedp.Run(b.Context,
-					chromedp.EmulateViewport(size.width, size.height),
-					emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}),
-					chromedp.Navigate("about:blank"),
-					chromedp.Navigate("file://"+path+"#"+hash),
-					chromedp.WaitVisible("html[data-ready] main .view", chromedp.ByQuery),
-					chromedp.Sleep(400*time.Millisecond),
-					take,
-				); err != nil {
-					return fmt.Errorf("%s: %w", p, err)
+				shot, err := picture(b.Context, "file://"+path+"#"+hash, theme, size.width, size.height, full)
+				if err != nil {
+					return fmt.Errorf("%s, %d pixels, %s: %w", p, size.width, theme, err)
 				}
 				out := filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", name, size.width, theme))
 				if err := save(out, shot); err != nil {
