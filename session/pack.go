@@ -6,19 +6,14 @@ import (
 	"unsafe"
 
 	"xol/instrument"
-	"xol/machine"
 )
 
 // packed is a layout on its way to the guard, which is the same program on the same
-// machine: lists of plain values are sent as the memory that they have.
+// machine: long lists of plain values are sent as the memory that they have.
 type packed struct {
-	Code                []machine.Range
-	Counters, Table     machine.Range
-	Histograms          uint64
-	Fixed               bool
-	Parts               []machine.Part
-	Copies, Patches     []byte
-	Points, Items, Runs []byte
+	Rest                   instrument.Layout // without these lists
+	Copies, Patches, Caves []byte
+	Points, Items, Runs    []byte
 }
 
 // packedCopy is an instrument.Copy whose lists are the next ones of all.
@@ -41,17 +36,17 @@ func pack(l *instrument.Layout) *packed {
 		})
 		points, items, runs = append(points, c.Points...), append(items, c.Items...), append(runs, c.Runs...)
 	}
+	rest := *l
+	rest.Copies, rest.Patches, rest.Caves = nil, nil, nil
 	return &packed{
-		Code: l.Code, Counters: l.Counters, Table: l.Table, Histograms: l.Histograms, Fixed: l.Fixed, Parts: l.Parts,
-		Copies: bytesOf(copies), Patches: bytesOf(l.Patches), Points: bytesOf(points), Items: bytesOf(items), Runs: bytesOf(runs),
+		Rest: rest, Copies: bytesOf(copies), Patches: bytesOf(l.Patches), Caves: bytesOf(l.Caves),
+		Points: bytesOf(points), Items: bytesOf(items), Runs: bytesOf(runs),
 	}
 }
 
 func (p *packed) unpack() *instrument.Layout {
-	l := &instrument.Layout{
-		Code: p.Code, Counters: p.Counters, Table: p.Table, Histograms: p.Histograms, Fixed: p.Fixed, Parts: p.Parts,
-		Patches: listOf[instrument.Patch](p.Patches),
-	}
+	l := p.Rest
+	l.Patches, l.Caves = listOf[instrument.Patch](p.Patches), listOf[instrument.Cave](p.Caves)
 	points, items, runs := listOf[instrument.Point](p.Points), listOf[instrument.Inserted](p.Items), listOf[instrument.Run](p.Runs)
 	packed := listOf[packedCopy](p.Copies)
 	copies := make([]instrument.Copy, len(packed))
@@ -63,7 +58,7 @@ func (p *packed) unpack() *instrument.Layout {
 		}
 		l.Copies = append(l.Copies, &copies[i])
 	}
-	return l
+	return &l
 }
 
 // next takes the next n values off a list.

@@ -3,11 +3,13 @@
 package session
 
 import (
+	"bytes"
+	"encoding/gob"
+	"errors"
 	"reflect"
 	"testing"
 
 	"xol/instrument"
-	"xol/machine"
 )
 
 // What is sent as memory has no pointers, by any depth.
@@ -27,7 +29,7 @@ func TestPackedValuesHoldNoPointers(t *testing.T) {
 		}
 		return typ.Kind() >= reflect.Array || typ.Kind() == reflect.Invalid
 	}
-	for _, v := range []any{packedCopy{}, instrument.Patch{}, instrument.Point{}, instrument.Inserted{}, instrument.Run{}} {
+	for _, v := range []any{packedCopy{}, instrument.Patch{}, instrument.Cave{}, instrument.Point{}, instrument.Inserted{}, instrument.Run{}} {
 		if typ := reflect.TypeOf(v); holds(typ) {
 			t.Errorf("%v holds a pointer", typ)
 		}
@@ -37,33 +39,49 @@ func TestPackedValuesHoldNoPointers(t *testing.T) {
 	}
 }
 
+// TestPackedLayoutIsTheSame sends a layout of which every field is set, so that one that
+// is forgotten is noticed.
 func TestPackedLayoutIsTheSame(t *testing.T) {
-	want := &instrument.Layout{
-		Code: []machine.Range{{Lo: 1, Hi: 2}}, Counters: machine.Range{Lo: 3, Hi: 4}, Table: machine.Range{Lo: 5, Hi: 6}, Histograms: 7, Fixed: true,
-		Copies: []*instrument.Copy{
-			{Addr: 8, Orig: 9, Size: 10, Points: make([]instrument.Point, 3), Runs: make([]instrument.Run, 1)},
-			{Addr: 11, Orig: 12, Counters: 13, Back: 14, Whole: true, Items: make([]instrument.Inserted, 2), Points: make([]instrument.Point, 1)},
-		},
-		Patches: make([]instrument.Patch, 2),
+	var want, got instrument.Layout
+	number := uint64(0)
+	fill(reflect.ValueOf(&want).Elem(), &number)
+	var buf bytes.Buffer
+	var received packed
+	if err := errors.Join(gob.NewEncoder(&buf).Encode(pack(&want)), gob.NewDecoder(&buf).Decode(&received)); err != nil {
+		t.Fatal(err)
 	}
-	want.Patches[1].Addr = 15
-	want.Copies[0].Points[2].Orig, want.Copies[1].Items[1].Step = 16, 17
-	got := pack(want).unpack()
-	for i, c := range got.Copies {
-		if !reflect.DeepEqual(emptied(*c), emptied(*want.Copies[i])) {
-			t.Errorf("copy %d: %+v, want %+v", i, *c, *want.Copies[i])
-		}
-	}
-	got.Copies, want.Copies = nil, nil
+	got = *received.unpack()
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
-// emptied has empty lists where there are none.
-func emptied(c instrument.Copy) instrument.Copy {
-	c.Points = append([]instrument.Point{}, c.Points...)
-	c.Items = append([]instrument.Inserted{}, c.Items...)
-	c.Runs = append([]instrument.Run{}, c.Runs...)
-	return c
+// fill sets all exported fields to values that differ, and lists to two of them.
+func fill(v reflect.Value, number *uint64) {
+	*number++
+	switch kind := v.Kind(); {
+	case kind == reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() {
+				fill(v.Field(i), number)
+			}
+		}
+	case kind == reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), number)
+	case kind == reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		fill(v.Index(0), number)
+		fill(v.Index(1), number)
+	case kind == reflect.Array:
+		for i := range v.Len() {
+			fill(v.Index(i), number)
+		}
+	case kind == reflect.Bool:
+		v.SetBool(true)
+	case v.CanInt():
+		v.SetInt(int64(*number % 100))
+	default:
+		v.SetUint(*number % 100)
+	}
 }

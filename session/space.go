@@ -139,10 +139,9 @@ func (p *placed) owns(addr uint64) bool {
 // wayOf returns where in the program's text a thread is that is at a cave.
 func (s *space) wayOf(addr uint64) (way uint64, ok bool) {
 	for _, p := range s.placed {
-		for _, c := range p.Caves {
-			if c.Addr+p.delta == addr {
-				return c.Way + p.delta, true
-			}
+		i, found := slices.BinarySearchFunc(p.Caves, addr-p.delta, func(c instrument.Cave, addr uint64) int { return cmp.Compare(c.Addr, addr) })
+		if found {
+			return p.Caves[i].Way + p.delta, true
 		}
 	}
 	return 0, false
