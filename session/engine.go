@@ -204,30 +204,26 @@ func (e *engine) update(p *process.Process) error {
 
 // raise raises semaphores that are not yet, when the data of all files is mapped.
 func (e *engine) raise(p *process.Process, s *space) error {
-	lowered := func(q *placed) bool { return len(q.semaphores) > 0 && !q.raised && q.done > 0 }
-	if p.Starting() || !slices.ContainsFunc(s.placed, lowered) {
+	if p.Starting() {
 		return nil
 	}
-	return e.inStops(p, s, func() (more bool, err error) {
-		for _, q := range s.placed {
-			if lowered(q) {
-				err = errors.Join(err, q.raise(p, 1))
-			}
-		}
-		return false, err
-	})
+	return e.count(p, s, 1, func(q *placed) bool { return len(q.semaphores) > 0 && !q.raised && q.done > 0 })
 }
 
 // lower takes that back.
 func (e *engine) lower(p *process.Process, s *space) error {
-	raised := func(q *placed) bool { return q.raised }
-	if !slices.ContainsFunc(s.placed, raised) {
+	return e.count(p, s, ^uint16(0), func(q *placed) bool { return q.raised })
+}
+
+// count adds n to the semaphores of some placements.
+func (e *engine) count(p *process.Process, s *space, n uint16, of func(*placed) bool) error {
+	if !slices.ContainsFunc(s.placed, of) {
 		return nil
 	}
 	return e.inStops(p, s, func() (more bool, err error) {
 		for _, q := range s.placed {
-			if q.raised {
-				err = errors.Join(err, q.raise(p, ^uint16(0)))
+			if of(q) {
+				err = errors.Join(err, q.raise(p, n))
 			}
 		}
 		return false, err

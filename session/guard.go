@@ -43,18 +43,16 @@ type toGuard struct {
 	Read       *memoryRead
 }
 
-// sentPlacement is a placement with the layout as it is sent.
+// sentPlacement is a placement, with a new layout as it is sent.
 type sentPlacement struct {
-	Number, File, Layout int
-	Delta                uint64
-	Semaphores           []uint64
-	New                  *packed
+	Placement placement // without New
+	New       *packed
 }
 
 func sentPlacements(list []placement) (sent []sentPlacement) {
-	for i := range list {
-		p := &list[i]
-		s := sentPlacement{Number: p.Number, File: p.File, Layout: p.Layout, Delta: p.Delta, Semaphores: p.Semaphores}
+	for _, p := range list {
+		s := sentPlacement{Placement: p}
+		s.Placement.New = nil
 		if p.New != nil {
 			s.New = pack(p.New)
 		}
@@ -64,9 +62,8 @@ func sentPlacements(list []placement) (sent []sentPlacement) {
 }
 
 func receivedPlacements(sent []sentPlacement) (list []placement) {
-	for i := range sent {
-		s := &sent[i]
-		p := placement{Number: s.Number, File: s.File, Layout: s.Layout, Delta: s.Delta, Semaphores: s.Semaphores}
+	for _, s := range sent {
+		p := s.Placement
 		if s.New != nil {
 			p.New = s.New.unpack()
 		}
