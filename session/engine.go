@@ -351,12 +351,7 @@ func (e *engine) remove(p *process.Process, s *space, list []*placed) error {
 		return err
 	}
 	for _, q := range list {
-		err = errors.Join(err, e.inStops(p, s, func() (bool, error) {
-			if stuck, err := e.leaveAll(p, s); stuck || err != nil {
-				return false, err // a thread may still be there
-			}
-			return q.remove(p, maps)
-		}))
+		err = errors.Join(err, e.inStops(p, s, func() (bool, error) { return q.remove(p, maps) }))
 	}
 	return err
 }
