@@ -130,6 +130,9 @@ type Prober interface {
 	// OnlyLandingPad reports whether inst does nothing but to be where indirect
 	// branches may land: the probe of a function goes after it.
 	OnlyLandingPad(inst *decode.Inst) bool
+	// IsPadding reports whether inst does nothing and is put between functions and
+	// blocks.
+	IsPadding(inst *decode.Inst) bool
 	// AfterSyscall sets registers to what they are after a system call whose instruction
 	// is before next.
 	AfterSyscall(r machine.Registers, next uint64)

@@ -20,7 +20,6 @@ import (
 	"xol/classify"
 	"xol/decode"
 	"xol/image"
-	"xol/optcheck"
 	"xol/relocate"
 )
 
@@ -42,6 +41,9 @@ type Want struct {
 	// Returns asks for it before each of the places where the function that starts at
 	// Addr returns, or goes on as another function.
 	Returns bool
+	// Of is where the function starts whose part is at Addr (see Planner.Parts); 0 where
+	// that is a function itself. It goes with Returns.
+	Of uint64
 	// Number is the caller's own, of a Gate or a timer.
 	Number int
 }
@@ -113,7 +115,7 @@ type Place struct {
 // Function is what is planned for one function.
 type Function struct {
 	Plans    []*Plan
-	Places   []Place // a want for returns may have several, or none
+	Places   []Place // a want for returns may have several, and none in a part
 	Refusals []Refusal
 }
 
@@ -139,13 +141,6 @@ var (
 	}
 )
 
-// isPart reports whether a function is a part of another one that the compiler has put
-// elsewhere.
-func isPart(name, of string) bool {
-	rest, found := strings.CutPrefix(name, of)
-	return found && (strings.HasPrefix(rest, ".cold") || strings.HasPrefix(rest, ".part."))
-}
-
 // Planner plans for the functions of a file that is mapped at bias above its addresses.
 // It is safe for concurrent use.
 type Planner struct {
@@ -153,6 +148,7 @@ type Planner struct {
 	a         *analyze.Analysis
 	bias      uint64
 	sequences []image.Range // that can be restarted only in place
+	cold      parts
 }
 
 // NewPlanner returns a planner. It returns an *arch.MissingError for an ISA that cannot
@@ -299,69 +295,27 @@ func (f *function) place(wants []Want) {
 			f.spots = append(f.spots, spot{inst: i, want: w, kind: want.Kind, number: want.Number})
 		}
 	}
+	f.dropTimers(wants)
 	slices.SortStableFunc(f.spots, func(a, b spot) int {
 		return cmp.Or(cmp.Compare(a.inst, b.inst), cmp.Compare(order[a.kind], order[b.kind]))
 	})
+}
+
+// dropTimers takes no start of the time where its end is refused.
+func (f *function) dropTimers(wants []Want) {
+	for _, r := range f.out.Refusals {
+		if stop := &wants[r.Want]; stop.Kind == Stop {
+			f.spots = slices.DeleteFunc(f.spots, func(s spot) bool { return s.kind == Start && s.number == stop.Number })
+		}
+	}
 }
 
 // order is in which order code of several kinds runs before an instruction: the time is
 // that of the program alone.
 var order = [...]uint8{Stop: 0, Count: 1, Gate: 2, Start: 3}
 
-func (f *function) placeReturns(w int, want *Want) {
-	for i := range f.r.Insts {
-		if !f.reached(i) {
-			continue
-		}
-		leaves, atJump := f.leaves(i)
-		switch {
-		case leaves && f.inSequence(i):
-			f.refuse(w, &ruleSequence)
-		case leaves:
-			f.spots = append(f.spots, spot{inst: i, want: w, kind: want.Kind, number: want.Number, atJump: atJump})
-		}
-	}
-}
-
 // inSequence reports whether instruction i is in a restartable sequence. A region never
 // comes to hold the start of one: a pointer in data leads there.
 func (f *function) inSequence(i int) bool {
 	return slices.ContainsFunc(f.sequences, func(r image.Range) bool { return f.r.Insts[i].Addr-r.Addr < r.Size })
-}
-
-// leaves reports whether instruction i ends a call of the function, and whether it does
-// so by going on as another function.
-func (f *function) leaves(i int) (leaves, atJump bool) {
-	inst := &f.r.Insts[i]
-	switch inst.Flow {
-	case decode.FlowReturn:
-		return true, false
-	case decode.FlowJump:
-		target, direct := inst.BranchTarget()
-		return direct && !f.partOf(target), true
-	case decode.FlowJumpIndirect:
-		return f.goesElsewhere(i), true
-	}
-	return false, false
-}
-
-// partOf reports whether addr is in the function, or in a part of it that stands
-// elsewhere.
-func (f *function) partOf(addr uint64) bool {
-	if addr-f.r.Addr < f.r.End()-f.r.Addr {
-		return true
-	}
-	other, ok := f.a.FunctionAt(addr)
-	return ok && addr != other.Addr || ok && isPart(other.Name, f.r.Name)
-}
-
-// goesElsewhere reports whether an indirect jump leaves the function: it has no table,
-// and it is understood.
-func (f *function) goesElsewhere(i int) bool {
-	for b := range f.reach().Blocks {
-		if block := &f.reach().Blocks[b]; block.To == i+1 {
-			return block.Exits&optcheck.ExitPointer != 0
-		}
-	}
-	return false
 }

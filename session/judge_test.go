@@ -116,6 +116,51 @@ func (c *judged) compare(t *testing.T, want *profile, entries bool) {
 	}
 }
 
+// TestReturnsAreAsManyAsCalls counts where functions end and where they start, which has
+// been compared with callgrind.
+func TestReturnsAreAsManyAsCalls(t *testing.T) {
+	mayTrace(t)
+	c := judgedPrograms(t)[0]
+	all := everything(c.objs...)
+	s := c.run(t, func(m *session.Module) (list []session.Probe, err error) {
+		list, err = all(m)
+		list = entriesOf(list)
+		for _, p := range list {
+			p.Return = true
+			list = append(list, p)
+		}
+		return list, err
+	})
+	type counted struct{ entries, returns uint64 }
+	functions := map[string]*counted{}
+	for _, p := range s.Placed() {
+		name := p.Probe.Symbol
+		if functions[name] == nil {
+			functions[name] = &counted{}
+		}
+		switch {
+		case p.Probe.Return && p.Refused != nil:
+			delete(functions, name)
+		case p.Probe.Return:
+			functions[name].returns = s.Hits(p)
+		default:
+			functions[name].entries = s.Hits(p)
+		}
+	}
+	if functions["parted"] == nil || functions["parted"].entries == 0 || functions["_start"] != nil {
+		t.Errorf("parted is called %v times, _start returns %v times", functions["parted"], functions["_start"])
+	}
+	functions["deep"].entries -= 11 * uint64(*rounds) // longjmp
+	for name, n := range functions {
+		if strings.HasSuffix(name, "@plt") {
+			continue // its first call comes to it again from its own jump by a pointer
+		}
+		if n.entries != n.returns {
+			t.Errorf("%s is called %d times and returns %d times", name, n.entries, n.returns)
+		}
+	}
+}
+
 // profile is how often instructions were executed, by callgrind.
 type profile struct {
 	counts map[string]map[uint64]uint64 // by object and address in its file

@@ -469,18 +469,26 @@ func (s *Session) planWanted(w *wanted, bias uint64) (*planned, error) {
 		return nil, err
 	}
 	out := &planned{planner: planner}
-	byFunction := map[uint64][]*Placed{}
+	byFunction := map[uint64][]placedIn{}
 	var functions []image.Function
+	add := func(fn image.Function, in placedIn) {
+		if byFunction[fn.Addr] == nil {
+			functions = append(functions, fn)
+		}
+		byFunction[fn.Addr] = append(byFunction[fn.Addr], in)
+	}
 	for _, placed := range w.placed {
 		fn, ok := a.FunctionAt(placed.Probe.Addr)
 		if !ok {
 			placed.Refused = &ruleNoFunction
 			continue
 		}
-		if byFunction[fn.Addr] == nil {
-			functions = append(functions, fn)
+		add(fn, placedIn{Placed: placed})
+		if placed.Probe.Return || placed.Probe.Action == Time {
+			for _, part := range planner.Parts(fn) {
+				add(part, placedIn{placed, part.Addr})
+			}
 		}
-		byFunction[fn.Addr] = append(byFunction[fn.Addr], placed)
 	}
 	slices.SortFunc(functions, func(a, b image.Function) int { return cmp.Compare(a.Addr, b.Addr) })
 	type result struct {
@@ -499,24 +507,42 @@ func (s *Session) planWanted(w *wanted, bias uint64) (*planned, error) {
 	return out, err
 }
 
+// placedIn is a probe where it concerns a function.
+type placedIn struct {
+	*Placed
+	part uint64 // where that starts, if it is a part of the one that is probed
+}
+
 // wantsOf returns what is wanted in a function, and which probes that is for.
-func wantsOf(list []*Placed) (wants []instrument.Want, of []*Placed) {
-	want := func(p *Placed, w instrument.Want) {
-		w.Addr = p.Probe.Addr
-		wants, of = append(wants, w), append(of, p)
-	}
+func wantsOf(list []placedIn) (wants []instrument.Want, of []*Placed) {
 	for _, p := range list {
-		switch p.Probe.Action {
-		case Count:
-			want(p, instrument.Want{Kind: instrument.Count, Returns: p.Probe.Return})
-		case Trace:
-			want(p, instrument.Want{Kind: instrument.Gate, Returns: p.Probe.Return, Number: p.index})
-		case Time:
-			want(p, instrument.Want{Kind: instrument.Start, Number: p.timer})
-			want(p, instrument.Want{Kind: instrument.Stop, Returns: true, Number: p.timer})
+		for _, w := range p.wants() {
+			if p.part != 0 {
+				if !w.Returns {
+					continue
+				}
+				w.Addr, w.Of = p.part, w.Addr
+			}
+			wants, of = append(wants, w), append(of, p.Placed)
 		}
 	}
 	return wants, of
+}
+
+func (p *Placed) wants() []instrument.Want {
+	addr, returns := p.Probe.Addr, p.Probe.Return
+	switch p.Probe.Action {
+	case Count:
+		return []instrument.Want{{Addr: addr, Kind: instrument.Count, Returns: returns}}
+	case Trace:
+		return []instrument.Want{{Addr: addr, Kind: instrument.Gate, Returns: returns, Number: p.index}}
+	case Time:
+		return []instrument.Want{
+			{Addr: addr, Kind: instrument.Start, Number: p.timer},
+			{Addr: addr, Kind: instrument.Stop, Returns: true, Number: p.timer},
+		}
+	}
+	return nil
 }
 
 // add adds what was planned for a function.

@@ -27,8 +27,10 @@ func (flowModel) IsEntry(*decode.Inst) bool              { return false }
 func (flowModel) IsLabel(*decode.Inst) bool              { return false }
 func (flowModel) IsTailCall(_ []decode.Inst, _ int) bool { return false }
 
+func (flowModel) IsPadding(inst *decode.Inst) bool { return ISA{}.IsPadding(inst) }
+
 // IsPadding recognises nops, of one byte or with operands.
-func (flowModel) IsPadding(inst *decode.Inst) bool {
+func (ISA) IsPadding(inst *decode.Inst) bool {
 	d := DetailOf(inst)
 	return isPlainNop(d) || d.Map() == Map0F && d.Opcode() == 0x1f
 }

@@ -32,8 +32,10 @@ func (flowModel) Facts(*classify.Func, flow.Memory) flow.Facts {
 	return flow.Facts{Frame: 1<<zeroOrSP | 1<<frameRegister, Fixed: flow.NoReg}
 }
 
+func (flowModel) IsPadding(inst *decode.Inst) bool { return ISA{}.IsPadding(inst) }
+
 // IsPadding recognises nop.
-func (flowModel) IsPadding(inst *decode.Inst) bool {
+func (ISA) IsPadding(inst *decode.Inst) bool {
 	const nop = 0xd503201f
 	return WordOf(inst) == nop
 }

@@ -27,8 +27,11 @@ func (flowModel) Pieces() bool                       { return true }
 func (flowModel) IsEntry(*decode.Inst) bool          { return false }
 func (flowModel) IsLabel(*decode.Inst) bool          { return false }
 func (flowModel) IsTailCall([]decode.Inst, int) bool { return false }
-func (flowModel) IsPadding(inst *decode.Inst) bool   { return WordOf(inst) == insnNop }
+func (m flowModel) IsPadding(inst *decode.Inst) bool { return m.isa.IsPadding(inst) }
 func (flowModel) Changes(inst *decode.Inst) flow.Set { return changedBy(inst) }
+
+// IsPadding recognises nop.
+func (ISA) IsPadding(inst *decode.Inst) bool { return WordOf(inst) == insnNop }
 
 // Target returns the register that a branch goes by.
 func (flowModel) Target(inst *decode.Inst) (flow.Expr, string) {

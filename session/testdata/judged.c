@@ -25,6 +25,17 @@ FUNCTION static long conditional(long x) { // a jump to another function, if x i
 	return x;
 }
 
+__attribute__((cold)) FUNCTION static long rare(long x) { return x > 8 ? x : x + 2; }
+FUNCTION static long parted(long x) { // some of its ends are in a part of it
+	if (x == 7)
+		return rare(x);
+	if (x > 8) {
+		rare(x);
+		return -1;
+	}
+	return x * 3;
+}
+
 FUNCTION static int compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
 FUNCTION static long dispatch(long x) {
@@ -66,7 +77,7 @@ __attribute__((constructor)) FUNCTION static void before(void) { sum++; }
 __attribute__((destructor)) FUNCTION static void after(void) { sum--; }
 FUNCTION static void at_exit(void) { printf("%ld\n", sum); }
 
-static long (*volatile pointers[])(long) = {fib, odd, even, leaf, conditional, dispatch};
+static long (*volatile pointers[])(long) = {fib, odd, even, leaf, conditional, dispatch, parted};
 
 int main(int argc, char **argv) {
 	int numbers[200];
@@ -79,8 +90,8 @@ int main(int argc, char **argv) {
 			numbers[i] = i * 7919 % 211;
 		qsort(numbers, 200, sizeof *numbers, compare);
 		sum += numbers[100];
-		for (long i = 0; i < 60; i++)
-			sum += pointers[i % 6](i % 12);
+		for (long i = 0; i < 84; i++)
+			sum += pointers[i % 7](i % 12);
 		sum += threaded("0120213");
 		if (setjmp(back) == 0)
 			deep(10);
