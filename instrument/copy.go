@@ -1,6 +1,7 @@
 package instrument
 
 import (
+	"hash/crc32"
 	"sort"
 
 	"xol/decode"
@@ -25,6 +26,7 @@ type Copy struct {
 	Back     uint32 // where the jump back is, in the copy; Size where there is none
 	Whole    bool
 	Counters uint64 // address of the first run's counter
+	Sum      uint32 // of the bytes of the originals, CRC-32C
 	Runs     []Run
 	Points   []Point
 	Items    []Inserted
@@ -53,11 +55,25 @@ type Inserted struct {
 	Number uint32
 }
 
+// castagnoli is the polynomial that CPUs have an instruction for.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// IsOf reports whether the copy was made from text, which starts at Orig and has Span
+// bytes.
+func (c *Copy) IsOf(text []byte) bool {
+	sum := uint32(0)
+	for i := range c.Points {
+		p := &c.Points[i]
+		sum = crc32.Update(sum, castagnoli, text[p.Orig:][:p.Len])
+	}
+	return sum == c.Sum
+}
+
 // Counter returns the address of the counter of a run.
 func (c *Copy) Counter(run int) uint64 { return c.Counters + counterSize*uint64(run) }
 
 // Next returns the original address after the last instruction.
-func (c *Copy) Next() uint64 { return c.Orig + uint64(c.span()) }
+func (c *Copy) Next() uint64 { return c.Orig + uint64(c.Span()) }
 
 // End returns the address after the copy.
 func (c *Copy) End() uint64 { return c.Addr + uint64(c.Size) }
@@ -87,6 +103,7 @@ func (p *Plan) Encode(dst []byte, at uint64, env *Env) (int, *Copy, error) {
 	c.Points = make([]Point, len(p.code.Steps))
 	for i := range p.code.Steps {
 		s := &p.code.Steps[i]
+		c.Sum = crc32.Update(c.Sum, castagnoli, s.Inst.Bytes())
 		c.Points[i] = Point{
 			Orig: uint32(s.Inst.Addr - c.Orig), Offset: s.Offset, Body: s.Body, Len: s.Inst.Len, Left: s.Left,
 			After: s.Inst.Flow == decode.FlowSyscall, Forward: s.Inst.Flow == decode.FlowJumpIf,

@@ -22,10 +22,10 @@ func (c *Copy) At(orig uint64) (step int, ok bool) {
 
 // Covers reports whether an original address is between the first and the last
 // instruction of the copy.
-func (c *Copy) Covers(orig uint64) bool { return orig-c.Orig < uint64(c.span()) }
+func (c *Copy) Covers(orig uint64) bool { return orig-c.Orig < uint64(c.Span()) }
 
-// span is how many bytes of the original the copy stands for, from its first instruction.
-func (c *Copy) span() uint32 {
+// Span is how many bytes of the original the copy stands for, from its first instruction.
+func (c *Copy) Span() uint32 {
 	last := &c.Points[len(c.Points)-1]
 	return last.Orig + uint32(last.Len)
 }

@@ -264,6 +264,7 @@ func (e *engine) look(p *process.Process, s *space) error {
 		}
 		spaces := 1
 		q := &placed{layout: e.layouts[w.Layout], delta: w.Delta, number: w.Number, spaces: &spaces, semaphores: w.Semaphores}
+		q.patches = q.Patches
 		if err := e.put(p, s, q, &m.New[w.File]); err != nil {
 			return err
 		}
@@ -302,13 +303,21 @@ func (e *engine) unload(p *process.Process, s *space, gone []*placed) error {
 
 // put puts a placement into a process, for a file that it has mapped, and tells the front.
 func (e *engine) put(p *process.Process, s *space, q *placed, of *process.Mapping) error {
-	c, err := e.install(p, s, q, of)
-	done := installed{Number: q.number, Err: sent(err), Counters: -1}
+	var c *os.File
+	other, err := q.compare(p)
+	if err == nil {
+		c, err = e.install(p, s, q, of)
+	}
+	done := installed{Number: q.number, Err: sent(err), Other: other, Counters: -1}
 	if c != nil {
 		done.Counters = int(c.Fd())
 		defer c.Close()
 	}
-	return e.front.installed(&done)
+	err = e.front.installed(&done)
+	if !slices.Contains(s.placed, q) {
+		e.release(q)
+	}
+	return err
 }
 
 func (e *engine) install(p *process.Process, s *space, q *placed, of *process.Mapping) (c *os.File, err error) {
@@ -340,7 +349,6 @@ func (e *engine) giveUp(p *process.Process, s *space, q *placed) error {
 		return err
 	}
 	s.placed = slices.DeleteFunc(s.placed, func(other *placed) bool { return other == q })
-	e.release(q)
 	return e.remove(p, s, []*placed{q})
 }
 

@@ -64,6 +64,9 @@ type corrected struct {
 type installed struct {
 	Number int
 	Err    *sentError
+	// Other are the copies, as indexes in Layout.Copies, that are left out: the text in
+	// memory is not the file's there.
+	Other []int
 	// Counters is the file of the counters' memory, as the tracer's side has it open; -1
 	// where nothing is counted.
 	Counters int

@@ -51,6 +51,7 @@ type laid struct {
 	bias   uint64 // of the process for which it was made
 	memory []machine.Range
 	fixed  bool // it is for that bias only
+	copies []*instrument.Copy
 	// places are those that are not settled.
 	places     []plannedPlace
 	histograms uint64
@@ -79,7 +80,7 @@ func (s *Session) plan(m *mapped) (list []placement, err error) {
 			continue
 		}
 		if s.opt.DryRun {
-			at.settle(s)
+			at.settle(s, nil)
 			continue
 		}
 		delta := bias - at.bias
@@ -121,7 +122,7 @@ func (s *Session) lay(w *wanted, bias uint64, free []machine.Range) (*laid, *ins
 	}
 	at := &laid{
 		number: len(s.layouts), bias: bias, memory: append(slices.Clone(layout.Code), layout.Counters, layout.Table),
-		fixed: layout.Fixed, places: planned.places, histograms: layout.Histograms,
+		fixed: layout.Fixed, copies: layout.Copies, places: planned.places, histograms: layout.Histograms,
 		tally: tally{Range: layout.Counters, live: map[int]counters{}, fixed: map[uint64][]instrument.Correction{}},
 	}
 	s.mutex.Lock()
@@ -201,7 +202,7 @@ func (s *Session) installed(i *installed) error {
 		s.mutex.Unlock()
 	}
 	if i.Err == nil {
-		at.settle(s)
+		at.settle(s, i.Other)
 	}
 	return nil
 }
@@ -562,15 +563,29 @@ func (out *planned) add(list []*Placed, fn *instrument.Function, err error) {
 	}
 }
 
-// settle notes where probes have come to be, and how they are counted.
-func (l *laid) settle(s *Session) {
+// settle notes where probes have come to be, and how they are counted; other are the
+// copies that were left out. A probe that would miss some of its places has none.
+func (l *laid) settle(s *Session, other []int) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	differs := map[*instrument.Copy]bool{}
+	for _, i := range other[:min(len(other), len(l.copies))] {
+		differs[l.copies[i]] = true
+	}
+	missing := map[*Placed]error{}
 	for i := range l.places {
 		p := &l.places[i]
-		c := p.plan.Copy()
-		if c == nil {
-			p.placed.Err = instrument.ErrNoRoom
+		switch c := p.plan.Copy(); {
+		case c == nil:
+			missing[p.placed] = instrument.ErrNoRoom
+		case differs[c]:
+			missing[p.placed] = fmt.Errorf("%w at %#x", ErrText, c.Orig-l.bias)
+		}
+	}
+	for i := range l.places {
+		p := &l.places[i]
+		if err := missing[p.placed]; err != nil {
+			p.placed.Err = err
 			continue
 		}
 		p.placed.Way, p.placed.Err = Breakpoint, nil
@@ -581,10 +596,10 @@ func (l *laid) settle(s *Session) {
 			p.placed.addTimer(l)
 		}
 		if p.place.Run >= 0 {
-			p.placed.counts = append(p.placed.counts, countRef{l, c.Counter(p.place.Run), p.place.Step})
+			p.placed.counts = append(p.placed.counts, countRef{l, p.plan.Copy().Counter(p.place.Run), p.place.Step})
 		}
 	}
-	l.places = nil
+	l.places, l.copies = nil, nil
 }
 
 // fail notes that probes are not there.

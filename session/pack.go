@@ -19,7 +19,7 @@ type packed struct {
 // packedCopy is an instrument.Copy whose lists are the next ones of all.
 type packedCopy struct {
 	addr, orig, counters uint64
-	size, back           uint32
+	size, back, sum      uint32
 	points, items, runs  uint32 // how many
 	whole                bool
 }
@@ -31,7 +31,7 @@ func pack(l *instrument.Layout) *packed {
 	var runs []instrument.Run
 	for _, c := range l.Copies {
 		copies = append(copies, packedCopy{
-			addr: c.Addr, orig: c.Orig, counters: c.Counters, size: c.Size, back: c.Back, whole: c.Whole,
+			addr: c.Addr, orig: c.Orig, counters: c.Counters, size: c.Size, back: c.Back, sum: c.Sum, whole: c.Whole,
 			points: uint32(len(c.Points)), items: uint32(len(c.Items)), runs: uint32(len(c.Runs)),
 		})
 		points, items, runs = append(points, c.Points...), append(items, c.Items...), append(runs, c.Runs...)
@@ -53,7 +53,7 @@ func (p *packed) unpack() *instrument.Layout {
 	for i := range packed {
 		c := &packed[i]
 		copies[i] = instrument.Copy{
-			Addr: c.addr, Orig: c.orig, Counters: c.counters, Size: c.size, Back: c.back, Whole: c.whole,
+			Addr: c.addr, Orig: c.orig, Counters: c.counters, Size: c.size, Back: c.back, Sum: c.sum, Whole: c.whole,
 			Points: next(&points, c.points), Items: next(&items, c.items), Runs: next(&runs, c.runs),
 		}
 		l.Copies = append(l.Copies, &copies[i])

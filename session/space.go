@@ -48,6 +48,8 @@ type placed struct {
 	delta  uint64 // what addresses are above those of the layout
 	number int    // of the placement
 	spaces *int   // how many have it
+	// patches are those of the layout, without those of copies that are left out.
+	patches []instrument.Patch
 
 	// How far it has come to be.
 	held   []machine.Range // what has been mapped, at its addresses here
@@ -139,8 +141,7 @@ func (p *placed) owns(addr uint64) bool {
 // wayOf returns where in the program's text a thread is that is at a cave.
 func (s *space) wayOf(addr uint64) (way uint64, ok bool) {
 	for _, p := range s.placed {
-		i, found := slices.BinarySearchFunc(p.Caves, addr-p.delta, func(c instrument.Cave, addr uint64) int { return cmp.Compare(c.Addr, addr) })
-		if found {
+		if i, ok := p.caveAt(addr - p.delta); ok {
 			return p.Caves[i].Way + p.delta, true
 		}
 	}
@@ -155,7 +156,7 @@ func (s *space) own(addr uint64) bool {
 
 // patchAfter returns the index of the first patch that ends after an address.
 func (p *placed) patchAfter(addr uint64) int {
-	i, _ := slices.BinarySearchFunc(p.Patches[:p.done], addr-p.delta, func(c instrument.Patch, addr uint64) int {
+	i, _ := slices.BinarySearchFunc(p.patches[:p.done], addr-p.delta, func(c instrument.Patch, addr uint64) int {
 		return cmp.Compare(c.Addr+uint64(c.Len)-1, addr)
 	})
 	return i
@@ -166,14 +167,14 @@ func (p *placed) patchAfter(addr uint64) int {
 func (s *space) patchedAt(addr uint64) bool {
 	return slices.ContainsFunc(s.placed, func(p *placed) bool {
 		i := p.patchAfter(addr)
-		return i < p.done && p.Patches[i].Addr <= addr-p.delta
+		return i < p.done && p.patches[i].Addr <= addr-p.delta
 	})
 }
 
 // hide puts the program's own text into dst, which has been read at addr.
 func (s *space) hide(dst []byte, addr uint64) {
 	for _, p := range s.placed {
-		for _, c := range p.Patches[p.patchAfter(addr):p.done] {
+		for _, c := range p.patches[p.patchAfter(addr):p.done] {
 			at := c.Addr + p.delta
 			if at >= addr+uint64(len(dst)) {
 				break
@@ -189,7 +190,7 @@ func (s *space) hide(dst []byte, addr uint64) {
 
 // changes reports whether a layout changes the text of a mapping.
 func (p *placed) changes(m *process.Mapping) bool {
-	return len(p.Patches) > 0 && m.Perm&machine.PermExec != 0 && m.Holds(p.Patches[0].Addr+p.delta)
+	return len(p.patches) > 0 && m.Perm&machine.PermExec != 0 && m.Holds(p.patches[0].Addr+p.delta)
 }
 
 // forget drops what is not mapped any more, and returns the layouts of its text.
@@ -218,6 +219,57 @@ func (s *space) knows(m *process.Mapping) bool {
 	return slices.ContainsFunc(s.loaded, func(l process.Mapping) bool {
 		return l.Device == m.Device && l.Inode == m.Inode && l.Lo <= m.Lo && m.Hi <= l.Hi
 	})
+}
+
+// compare leaves out the copies whose originals are otherwise in memory than in the file:
+// another tracer has its breakpoints there, or the program has changed itself. It returns
+// which these are, or ErrText where there are no others.
+func (q *placed) compare(p *process.Process) (other []int, err error) {
+	differs := map[*instrument.Copy]bool{}
+	for rest := q.origins; len(rest) > 0; {
+		lo, n := rest[0].Orig, 1
+		hi := rest[0].Next()
+		for ; n < len(rest) && rest[n].Orig <= hi+pageSize && rest[n].Next()-lo < mostText; n++ {
+			hi = max(hi, rest[n].Next())
+		}
+		text := make([]byte, hi-lo)
+		if err := p.Read(text, lo+q.delta); err != nil {
+			return nil, err
+		}
+		for _, c := range rest[:n] {
+			if !c.IsOf(text[c.Orig-lo:]) {
+				differs[c] = true
+			}
+		}
+		rest = rest[n:]
+	}
+	if len(differs) == 0 {
+		return nil, nil
+	}
+	for i, c := range q.Copies {
+		if differs[c] {
+			other = append(other, i)
+		}
+	}
+	if len(other) == len(q.Copies) {
+		return nil, fmt.Errorf("%w at %#x", ErrText, q.Copies[0].Orig+q.delta)
+	}
+	q.patches = slices.DeleteFunc(slices.Clone(q.patches), func(c instrument.Patch) bool { return differs[q.changedFor(&c)] })
+	return other, nil
+}
+
+// changedFor returns the copy that a patch leads to.
+func (q *placed) changedFor(patch *instrument.Patch) *instrument.Copy {
+	addr := patch.Addr
+	if i, cave := q.caveAt(addr); cave {
+		addr = q.Caves[i].Way
+	}
+	c, _ := q.copyOf(addr)
+	return c
+}
+
+func (l *layout) caveAt(addr uint64) (i int, ok bool) {
+	return slices.BinarySearchFunc(l.Caves, addr, func(c instrument.Cave, addr uint64) int { return cmp.Compare(c.Addr, addr) })
 }
 
 // rebase makes the code of a placement.
@@ -349,10 +401,10 @@ func (q *placed) change(p *process.Process, list []instrument.Patch, edit func(t
 
 // patch makes the next patches, where text is that of the file.
 func (q *placed) patch(p *process.Process, to switches, trap []byte) (more bool, err error) {
-	if q.done == len(q.Patches) {
+	if q.done == len(q.patches) {
 		return false, nil
 	}
-	n, err := q.change(p, q.Patches[q.done:], func(text []byte, c *instrument.Patch) error {
+	n, err := q.change(p, q.patches[q.done:], func(text []byte, c *instrument.Patch) error {
 		if !bytes.Equal(text, c.Old[:c.Len]) {
 			return fmt.Errorf("%w at %#x", ErrText, c.Addr+q.delta)
 		}
@@ -363,7 +415,7 @@ func (q *placed) patch(p *process.Process, to switches, trap []byte) (more bool,
 		return false, err
 	}
 	q.done += n
-	return q.done < len(q.Patches), nil
+	return q.done < len(q.patches), nil
 }
 
 // write has text be as switches say.
@@ -408,7 +460,7 @@ func set(p *process.Process, todo []*placed, to switches, trap []byte) func() (m
 			return false, errs
 		}
 		q := todo[0]
-		n, err := q.change(p, q.Patches[at:q.done], func(text []byte, c *instrument.Patch) error {
+		n, err := q.change(p, q.patches[at:q.done], func(text []byte, c *instrument.Patch) error {
 			if isOurs(text, c, trap) {
 				to.write(text, c, trap)
 			}
