@@ -354,14 +354,17 @@ func (e *engine) giveUp(p *process.Process, s *space, q *placed) error {
 
 // remove takes the memory of layouts away, to which nothing leads.
 func (e *engine) remove(p *process.Process, s *space, list []*placed) error {
-	maps, err := p.Maps()
-	if err != nil {
-		return err
-	}
+	var errs []error
 	for _, q := range list {
-		err = errors.Join(err, e.inStops(p, s, func() (bool, error) { return q.remove(p, maps) }))
+		errs = append(errs, e.inStops(p, s, func() (bool, error) {
+			maps, err := p.Maps() // the program may have mapped more, as it ran meanwhile
+			if err != nil {
+				return false, err
+			}
+			return q.remove(p, maps)
+		}))
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 // Text is changed a part at a time, each with all threads stopped for no longer than
