@@ -15,9 +15,9 @@ type aliasRule struct {
 
 // choose returns the preferred symbol of a group at one address, or nil if
 // none counts, its name, and the largest size that any of them has.
-func (r *aliasRule) choose(t *symtab, group []uint32) (best *symbol, name string, size uint64) {
-	for _, i := range group {
-		s := &t.syms[i]
+func (r *aliasRule) choose(t *symtab, group []symbol) (best *symbol, name string, size uint64) {
+	for i := range group {
+		s := &group[i]
 		n := t.name(s)
 		if !r.counts(s, n) {
 			continue

@@ -139,6 +139,7 @@ func (r *alternativeReader) entries(t *tableData) {
 		return
 	}
 	nops, _ := r.syms.address(alternatives.Nops)
+	r.list = slices.Grow(r.list, len(t.data)/l.Size)
 	t.each(l.Size, func(off int) {
 		entry := t.data[off : off+l.Size]
 		a := Alternative{Addr: t.rel(off), From: t.rel(off + 4), Size: uint64(entry[l.Lengths]), Traps: l.Traps}

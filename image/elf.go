@@ -145,6 +145,7 @@ func (im *file) finishLayout() error {
 		s := &im.sections[i]
 		if s.inFile() {
 			s.blocks = make([]block, (s.size+blockSize-1)/blockSize)
+			s.rooms = make([]blockRoom, (len(s.blocks)+roomBlocks-1)/roomBlocks)
 		}
 		if s.exec() {
 			im.text = append(im.text, Range{Addr: s.addr, Size: s.size, Section: s.name})

@@ -61,7 +61,8 @@ type section struct {
 	relas   []int32 // of a relocatable file: the sections that relocate this one
 	// relocated returns the content of a section with relocations, once.
 	relocated func() ([]byte, error)
-	blocks    []block // of what the file has in memory, filled when read
+	blocks    []block     // of what the file has in memory, filled when read
+	rooms     []blockRoom // for the data of blocks
 }
 
 func (s *section) end() uint64 { return s.addr + s.size }
@@ -226,3 +227,22 @@ type block struct {
 // PositionIndependent reports whether the file's addresses are not those that
 // it has when it runs: it is a shared object, or relocatable.
 func (im *file) PositionIndependent() bool { return im.typ != elf.ET_EXEC }
+
+// roomBlocks is for how many blocks there is room at a time.
+const roomBlocks = 16
+
+// blockRoom is memory for the data of roomBlocks blocks.
+type blockRoom struct {
+	once sync.Once
+	data []byte
+}
+
+// room returns memory for block n.
+func (s *section) room(n uint64) []byte {
+	r := &s.rooms[n/roomBlocks]
+	first := n / roomBlocks * roomBlocks * blockSize
+	r.once.Do(func() { r.data = room[byte](int(min(roomBlocks*blockSize, s.size-first))) })
+	off := n % roomBlocks * blockSize
+	end := min(off+blockSize, uint64(len(r.data)))
+	return r.data[off:end:end]
+}

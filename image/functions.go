@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"debug/elf"
 	"fmt"
+	"math"
+	"runtime"
 	"slices"
 	"sort"
 	"sync"
@@ -53,46 +55,114 @@ func (im *namedFile) listFunctions(e Extent) ([]Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worklist{im: im, hints: sync.OnceValue(im.functionHints)}
-	w.fns = make([]Function, 0, im.textSymbols(t))
-	for i := range im.text {
-		r := &im.text[i]
-		c := cutter{w: w, text: i, pos: r.Addr, covered: r.Addr, fill: true}
-		im.cutBySymbols(&c, t, e)
-		c.finish(r.End())
-		if w.err != nil {
-			return nil, w.err
+	ends := im.pieces(t, e)
+	hints := sync.OnceValue(im.functionHints)
+	lists := make([]worklist, len(ends))
+	lists[0].fns = room[Function](im.textSymbols(t))[:0] // for those of all pieces, in the end
+	var cutting sync.WaitGroup
+	lo := uint64(0)
+	for i, hi := range ends {
+		w := &lists[i]
+		w.im, w.hints = im, hints
+		from := lo
+		cutting.Go(func() { w.cut(t, e, from, hi) })
+		lo = hi
+	}
+	cutting.Wait()
+	fns := lists[0].fns
+	for i := range lists {
+		if err := lists[i].err; err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			fns = append(fns, lists[i].fns...)
 		}
 	}
-	return slices.Clip(w.fns), nil
+	return slices.Clip(fns), nil
+}
+
+// pieceSymbols is how many symbols make a piece of text worth a goroutine.
+const pieceSymbols = 1 << 14
+
+// pieces divides the text among goroutines: it returns the addresses where each piece
+// ends. Where functions go on to the next symbol, a piece may start at any symbol that
+// counts; symbols with a size may reach into each other.
+func (im *namedFile) pieces(t *symtab, e Extent) (ends []uint64) {
+	all := im.textSymbols(t)
+	n := min(all/pieceSymbols, runtime.GOMAXPROCS(0))
+	if e != ExtentNext || im.typ == elf.ET_REL {
+		n = 1
+	}
+	rule, passed := im.aliasRule(t, e), 0
+	for i := range im.text {
+		from, to := t.below(im.text[i].Addr), t.below(im.text[i].End())
+		for len(ends)+1 < n && from+all*(len(ends)+1)/n-passed < to {
+			at := t.syms[t.sorted[from+all*(len(ends)+1)/n-passed]].addr
+			ends = append(ends, im.nextCounted(t, rule, at))
+		}
+		passed += to - from
+	}
+	return append(slices.Compact(ends), math.MaxUint64)
+}
+
+// nextCounted returns the next address in the text range of addr at which a symbol
+// counts by the rule, or the end of the range.
+func (im *namedFile) nextCounted(t *symtab, rule *aliasRule, addr uint64) uint64 {
+	end := im.text[im.textAt(addr)].End()
+	symbols := t.ascending(addr, end)
+	for group := symbols.group(); len(group) > 0; group = symbols.group() {
+		if best, _, _ := rule.choose(t, group); best != nil {
+			return group[0].addr
+		}
+	}
+	return end
+}
+
+// cut adds the functions in [lo, hi).
+func (w *worklist) cut(t *symtab, e Extent, lo, hi uint64) {
+	if w.fns == nil {
+		w.fns = room[Function](w.im.symbolsIn(t, lo, hi))[:0]
+	}
+	for i := range w.im.text {
+		r := &w.im.text[i]
+		from, to := max(r.Addr, lo), min(r.End(), hi)
+		if from >= to {
+			continue
+		}
+		c := cutter{w: w, text: i, pos: from, covered: from, fill: true}
+		w.im.cutBySymbols(&c, t, e, from, to)
+		c.finish(to)
+		if w.err != nil {
+			return
+		}
+	}
 }
 
 // textSymbols returns how many symbols are in text.
-func (im *file) textSymbols(t *symtab) int {
+func (im *file) textSymbols(t *symtab) int { return im.symbolsIn(t, 0, math.MaxUint64) }
+
+// symbolsIn returns how many symbols are in text in [lo, hi).
+func (im *file) symbolsIn(t *symtab, lo, hi uint64) int {
 	n := 0
 	for i := range im.text {
-		n += t.below(im.text[i].End()) - t.below(im.text[i].Addr)
+		r := &im.text[i]
+		if from, to := max(r.Addr, lo), min(r.End(), hi); from < to {
+			n += t.below(to) - t.below(from)
+		}
 	}
 	return n
 }
 
-// cutBySymbols adds what the symbols say of a range of text.
-func (im *file) cutBySymbols(c *cutter, t *symtab, e Extent) {
+// cutBySymbols adds what the symbols say of [lo, hi), which lies in the cutter's range
+// of text.
+func (im *file) cutBySymbols(c *cutter, t *symtab, e Extent, lo, hi uint64) {
 	rule := im.aliasRule(t, e)
 	r := &im.text[c.text]
 	covered := uint64(0) // end of the symbols so far that have a size
-	for k := t.below(r.Addr); k < len(t.sorted); {
-		addr := t.syms[t.sorted[k]].addr
-		if addr >= r.End() {
-			break
-		}
-		group := t.sorted[k:]
-		n := 1
-		for n < len(group) && t.syms[group[n]].addr == addr {
-			n++
-		}
-		k += n
-		best, name, size := rule.choose(t, group[:n])
+	symbols := t.ascending(lo, hi)
+	for group := symbols.group(); len(group) > 0; group = symbols.group() {
+		addr := group[0].addr
+		best, name, size := rule.choose(t, group)
 		if best == nil {
 			continue
 		}
@@ -106,7 +176,7 @@ func (im *file) cutBySymbols(c *cutter, t *symtab, e Extent) {
 			covered = max(covered, addr+p.size)
 		}
 		p.local = im.localEntry(best.other)
-		p.resolver = t.anyIFunc(group[:n])
+		p.resolver = anyIFunc(group)
 		c.add(p)
 	}
 }

@@ -1,10 +1,19 @@
 package image
 
 import (
+	"bytes"
+	"debug/elf"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"xol/image/isa"
 )
 
 // list writes functions one in a line: section, offset in it, size, local
@@ -162,5 +171,111 @@ func TestPadding(t *testing.T) {
 				t.Errorf("got %d, want %d", got, tc.want)
 			}
 		})
+	}
+}
+
+// Whatever symbol a piece of a kernel's text starts at, the functions are the same.
+func TestFunctionsInPieces(t *testing.T) {
+	for name, file := range fixtureFiles(t) {
+		im, err := Open(bytes.NewReader(file), int64(len(file)), Options{})
+		if err != nil || im.typ == elf.ET_REL {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			whole, err := im.Functions(ExtentNext)
+			if err != nil {
+				t.Fatal(err)
+			}
+			syms, _ := im.symbols()
+			rule := im.aliasRule(syms, ExtentNext)
+			for _, i := range syms.sorted {
+				if im.textAt(syms.syms[i].addr) < 0 {
+					continue
+				}
+				at := im.nextCounted(syms, rule, syms.syms[i].addr)
+				var got []Function
+				for _, part := range [][2]uint64{{0, at}, {at, math.MaxUint64}} {
+					w := &worklist{im: &im.namedFile, hints: sync.OnceValue(im.functionHints)}
+					w.cut(syms, ExtentNext, part[0], part[1])
+					got = append(got, w.fns...)
+				}
+				if !slices.Equal(got, whole) {
+					t.Errorf("cut at %#x: %d functions, want %d", at, len(got), len(whole))
+				}
+			}
+		})
+	}
+}
+
+// A kernel with many symbols is cut by several goroutines.
+func TestPieces(t *testing.T) {
+	const symbols, size = 4 * pieceSymbols, 16
+	im := newImage(file{order: littleEndian, isa: isa.Known().Find(elf.EM_X86_64), typ: elf.ET_EXEC, kind: KindKernel})
+	im.text = []Range{{Addr: 0x1000, Size: symbols / 2 * size}, {Addr: 1 << 30, Size: symbols / 2 * size}}
+	syms := &symtab{names: "\x00f\x00"}
+	for _, r := range im.text {
+		for i := range uint64(symbols / 2) {
+			syms.syms = append(syms.syms, symbol{addr: r.Addr + i*size, name: 1, info: byte(elf.STT_FUNC)})
+		}
+	}
+	syms.sort()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	ends := im.pieces(syms, ExtentNext)
+	if len(ends) != 4 || ends[3] != math.MaxUint64 {
+		t.Fatalf("ends of pieces: %#x, want 4", ends)
+	}
+	lo := uint64(0)
+	for _, hi := range ends {
+		if n := im.symbolsIn(syms, lo, hi); n != symbols/4 {
+			t.Errorf("[%#x, %#x) has %d symbols, want %d", lo, hi, n, symbols/4)
+		}
+		lo = hi
+	}
+	if ends := im.pieces(syms, ExtentSymbol); len(ends) != 1 {
+		t.Errorf("functions with sizes are cut in pieces: %#x", ends)
+	}
+}
+
+func TestAscending(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	syms := &symtab{names: "\x00f\x00"}
+	for len(syms.syms) < 20*atATime {
+		addr := random.Uint64N(1 << 20)
+		for range 1 + random.IntN(3)*random.IntN(2*atATime) { // also more than are fetched at a time
+			syms.syms = append(syms.syms, symbol{addr: addr, name: 1, size: uint64(len(syms.syms)), info: byte(elf.STT_FUNC)})
+		}
+	}
+	syms.sort()
+	lo, hi := uint64(1<<18), uint64(3<<18)
+	var want []symbol
+	for _, i := range syms.sorted {
+		if s := syms.syms[i]; s.addr >= lo && s.addr < hi {
+			want = append(want, s)
+		}
+	}
+	var got []symbol
+	a := syms.ascending(lo, hi)
+	for group := a.group(); len(group) > 0; group = a.group() {
+		if n := len(got); n > 0 && got[n-1].addr >= group[0].addr {
+			t.Fatalf("group at %#x after one at %#x", group[0].addr, got[n-1].addr)
+		}
+		for i := range group {
+			if group[i].addr != group[0].addr {
+				t.Fatalf("%#x in the group of %#x", group[i].addr, group[0].addr)
+			}
+		}
+		got = append(got, group...)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%d symbols, want %d", len(got), len(want))
+	}
+}
+
+func TestRoom(t *testing.T) {
+	for _, n := range []int{0, 1, 3 * largeRoom} {
+		got := room[uint16](n)
+		if len(got) != n || slices.ContainsFunc(got, func(v uint16) bool { return v != 0 }) {
+			t.Errorf("room for %d: %d values, or some that are not 0", n, len(got))
+		}
 	}
 }

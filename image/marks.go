@@ -15,6 +15,7 @@ type marker struct {
 	*tableReader
 	im    *program
 	err   error // of functions
+	last  Range // of text: where the last site was
 	marks place.Marks
 }
 
@@ -35,7 +36,7 @@ func (im *program) readMarks() (place.Marks, error) {
 	}
 	m := im.newMarker(syms)
 	if im.kind == KindKernel {
-		m.marks = make(place.Marks, 0, len(syms.sorted)/8*9) // as many as kernels have
+		m.marks = room[place.Mark](len(syms.sorted) / 8 * 9)[:0] // as many as kernels have
 	}
 	m.dataInText()
 	if im.kind != KindProgram {
@@ -67,22 +68,20 @@ func (m *marker) dataInText() {
 	for i := range m.im.text {
 		r := &m.im.text[i]
 		from, data := uint64(0), false
-		for k := m.syms.below(r.Addr); k < len(m.syms.sorted); k++ {
-			s := &m.syms.syms[m.syms.sorted[k]]
-			if s.addr >= r.End() {
-				break
+		symbols := m.syms.ascending(r.Addr, r.End())
+		for group := symbols.group(); len(group) > 0; group = symbols.group() {
+			for k := range group {
+				s := &group[k]
+				switch {
+				case s.typ() == elf.STT_OBJECT:
+					m.add(s.addr, min(s.size, r.End()-s.addr), place.Data)
+				case m.syms.names[s.name] == '$' && isMapping(m.syms.name(s)):
+					if data {
+						m.add(from, s.addr-from, place.Data)
+					}
+					from, data = s.addr, m.syms.names[s.name+1] == 'd'
+				}
 			}
-			if s.typ() == elf.STT_OBJECT {
-				m.add(s.addr, min(s.size, r.End()-s.addr), place.Data)
-				continue
-			}
-			if m.syms.names[s.name] != '$' || !isMapping(m.syms.name(s)) {
-				continue
-			}
-			if data {
-				m.add(from, s.addr-from, place.Data)
-			}
-			from, data = s.addr, m.syms.names[s.name+1] == 'd'
 		}
 		if data {
 			m.add(from, r.End()-from, place.Data)
@@ -123,14 +122,14 @@ func (m *marker) linux() error {
 		return err
 	}
 	m.sections()
-	m.preambles()
+	suffixed := m.preambles()
 	if m.im.Running() {
 		m.fromMemory()
 	}
 	if m.im.kind == KindKernel {
 		m.kernelAreas()
 	}
-	m.suffixed()
+	m.suffixed(suffixed)
 	return nil
 }
 
@@ -159,30 +158,39 @@ func sectionKind(kind Kind, name string) place.Kind {
 }
 
 // preambles marks what stands before functions for the sake of CFI or call
-// depth tracking: probes are refused there [kernel/kprobes.c].
-func (m *marker) preambles() {
+// depth tracking: probes are refused there [kernel/kprobes.c]. It returns the indices
+// of the functions whose name has a suffix: names are everywhere in memory, so that
+// they are looked at once.
+func (m *marker) preambles() (suffixed []int) {
 	fns := m.functions()
 	for i := range fns {
 		f := &fns[i]
-		if f.Source == FromSymbol && (strings.HasPrefix(f.Name, "__cfi_") || strings.HasPrefix(f.Name, "__pfx_")) {
+		switch {
+		case f.Source != FromSymbol:
+			continue
+		case strings.HasPrefix(f.Name, "__cfi_"), strings.HasPrefix(f.Name, "__pfx_"):
 			m.add(f.Addr, f.Size, place.CFIPreamble)
 		}
+		if strings.IndexByte(f.Name, '.') > 0 {
+			suffixed = append(suffixed, i)
+		}
 	}
+	return suffixed
 }
 
 // suffixed blacklists the parts that the compiler split off from blacklisted
 // functions: the kernel looks a name with a suffix up without it, too
 // [kernel/kprobes.c].
-func (m *marker) suffixed() {
+func (m *marker) suffixed(indices []int) {
 	black := m.blackRanges()
 	fns := m.functions()
-	for i := range fns {
+	for _, i := range indices {
 		f := &fns[i]
-		dot := strings.IndexByte(f.Name, '.')
-		if dot <= 0 || f.Source != FromSymbol || holds(black, f.Addr) {
+		if holds(black, f.Addr) {
 			continue
 		}
-		if addr, ok := m.syms.address(f.Name[:dot]); ok && holds(black, addr) {
+		name, _, _ := strings.Cut(f.Name, ".")
+		if addr, ok := m.syms.address(name); ok && holds(black, addr) {
 			m.add(f.Addr, f.Size, place.Blacklist)
 		}
 	}

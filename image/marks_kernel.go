@@ -7,9 +7,14 @@ import (
 
 // site marks size bytes at addr, if that is in text.
 func (m *marker) site(addr, size uint64, k place.Kind) {
-	if m.im.textAt(addr) >= 0 {
-		m.add(addr, size, k)
+	if addr-m.last.Addr >= m.last.Size {
+		i := m.im.textAt(addr)
+		if i < 0 {
+			return
+		}
+		m.last = m.im.text[i]
 	}
+	m.add(addr, size, k)
 }
 
 // exceptions reads __ex_table: where an access may fault and where the kernel

@@ -13,7 +13,7 @@ func radixSorted[T any](s []T, key func(*T) uint64) []T {
 	if len(s) < 2 {
 		return s
 	}
-	keys := make([]uint64, len(s))
+	keys := room[uint64](len(s))
 	for i := range s {
 		keys[i] = key(&s[i])
 	}
@@ -26,7 +26,7 @@ func radixSorted[T any](s []T, key func(*T) uint64) []T {
 		return s
 	}
 	order := r.order(keys)
-	sorted := make([]T, 0, len(s))
+	sorted := room[T](len(s))[:0]
 	for _, part := range [][]uint64{order[r.high:], order[:r.high]} { // order[r.high:] is the lower half of the numbers
 		for _, k := range part {
 			sorted = append(sorted, s[k&(1<<r.indexBits-1)])
@@ -73,7 +73,7 @@ func (r *keyRange) order(keys []uint64) []uint64 {
 	for i, k := range keys {
 		keys[i] = (k-r.lo)<<r.indexBits | uint64(i)
 	}
-	from, to := keys, make([]uint64, len(keys))
+	from, to := keys, room[uint64](len(keys))
 	for shift := r.indexBits; shift < 64 && r.span>>(shift-r.indexBits) != 0; shift += digit {
 		var next [mask + 1]int
 		for _, k := range from {

@@ -469,16 +469,21 @@ func (im *Image) functionBelow(addr uint64) *Function {
 // nearestBelow returns the preferred one of the symbols nearest to addr.
 func (im *Image) nearestBelow(t *symtab, addr uint64, s *section) (name string, base uint64, ok bool) {
 	rule := im.aliasRule(t, im.ownExtent())
+	var buf [8]symbol
 	for hi := t.upTo(addr); hi > 0; {
 		base = t.syms[t.sorted[hi-1]].addr
 		if base < s.addr {
 			break
 		}
-		lo := hi - 1
+		lo := hi
 		for lo > 0 && t.syms[t.sorted[lo-1]].addr == base {
 			lo--
 		}
-		if best, name, _ := rule.choose(t, t.sorted[lo:hi]); best != nil {
+		group := buf[:0]
+		for _, i := range t.sorted[lo:hi] {
+			group = append(group, t.syms[i])
+		}
+		if best, name, _ := rule.choose(t, group); best != nil {
 			return name, base, true
 		}
 		hi = lo

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"xol/image/isa"
 )
@@ -35,8 +36,11 @@ func (im *namedFile) readSymbols() (*symtab, error) {
 	if err := im.enterDescriptors(t); err != nil {
 		return nil, err
 	}
-	t.sort()
 	t.byName = sync.OnceValue(t.indexNames)
+	if im.kind == KindKernel { // whose tables lie between symbols
+		go t.byName()
+	}
+	t.sort()
 	return t, nil
 }
 
@@ -94,7 +98,7 @@ func (t *symtab) read(im *file, table, names *section, extended []byte) error {
 	if names.inFile() {
 		nameBytes = names.size
 	}
-	t.syms = make([]symbol, table.size/symSize)
+	t.syms = room[symbol](int(table.size / symSize))
 	half := len(t.syms) / 2
 	var errs [3]error
 	var reading sync.WaitGroup
@@ -130,17 +134,11 @@ func (im *file) readString(s *section) (string, error) {
 	if !s.inFile() {
 		return "", nil
 	}
-	var b strings.Builder
-	b.Grow(int(s.size))
-	buf := make([]byte, min(s.size, 128<<10))
-	for off := uint64(0); off < s.size; off += uint64(len(buf)) {
-		buf = buf[:min(uint64(len(buf)), s.size-off)]
-		if err := im.readAt(buf, int64(s.off+off), "section "+s.name); err != nil {
-			return "", err
-		}
-		b.Write(buf)
+	b := room[byte](int(s.size))
+	if err := im.readAt(b, int64(s.off), "section "+s.name); err != nil {
+		return "", err
 	}
-	return b.String(), nil
+	return unsafe.String(unsafe.SliceData(b), len(b)), nil
 }
 
 // extendedIndices returns the section indices of symbols that do not fit into

@@ -80,7 +80,7 @@ func (t *symtab) name(s *symbol) string {
 
 // sort lists the symbols that name an address.
 func (t *symtab) sort() {
-	t.sorted = make([]uint32, 0, len(t.syms))
+	t.sorted = room[uint32](len(t.syms))[:0]
 	for i := range t.syms {
 		if t.namesAddress(&t.syms[i]) {
 			t.sorted = append(t.sorted, uint32(i))
@@ -121,13 +121,66 @@ func (t *symtab) below(addr uint64) int {
 }
 
 // anyIFunc reports whether any symbol of a group is of type STT_GNU_IFUNC.
-func (t *symtab) anyIFunc(group []uint32) bool {
-	for _, i := range group {
-		if t.syms[i].typ() == elf.STT_GNU_IFUNC {
+func anyIFunc(group []symbol) bool {
+	for i := range group {
+		if group[i].typ() == elf.STT_GNU_IFUNC {
 			return true
 		}
 	}
 	return false
+}
+
+// atATime is how many symbols are handled at a time where each is somewhere else in
+// memory: it is waited for once then, not for each of them.
+const atATime = 64
+
+// ascending goes through symbols in the order of their addresses.
+type ascending struct {
+	t       *symtab
+	ahead   []uint32 // indices of those that are not fetched yet
+	fetched []symbol
+	taken   int  // of these
+	read    byte // made of what was read ahead, for it to be read
+}
+
+// ascending returns those that name an address in [lo, hi).
+func (t *symtab) ascending(lo, hi uint64) ascending {
+	return ascending{t: t, ahead: t.sorted[t.below(lo):t.below(hi)], fetched: make([]symbol, 0, 2*atATime)}
+}
+
+// group returns the symbols at the next address; none where there is no further one.
+// They are valid until the next call.
+func (a *ascending) group() []symbol {
+	n := 0
+	for {
+		group := a.fetched[a.taken:]
+		for n < len(group) && group[n].addr == group[0].addr {
+			n++
+		}
+		if n < len(group) || !a.fetch() {
+			break
+		}
+	}
+	a.taken += n
+	return a.fetched[a.taken-n : a.taken]
+}
+
+// fetch gets some more symbols, and where their names start, and reports whether
+// there were any.
+func (a *ascending) fetch() bool {
+	part := a.ahead[:min(len(a.ahead), atATime)]
+	a.ahead = a.ahead[len(part):]
+	kept := copy(a.fetched, a.fetched[a.taken:])
+	a.fetched, a.taken = a.fetched[:kept], 0
+	for _, i := range part {
+		a.fetched = append(a.fetched, a.t.syms[i])
+	}
+	for i := range a.fetched[kept:] {
+		if name := a.fetched[kept+i].name; uint64(name) < uint64(len(a.t.names)) {
+			a.read ^= a.t.names[name]
+		}
+	}
+	return len(part) > 0
 }
 
 // nameIndex finds symbols by name.
@@ -141,19 +194,25 @@ type nameIndex struct {
 // other are read faster.
 func (t *symtab) indexNames() *nameIndex {
 	size := 1
-	for size < len(t.sorted) {
+	for size < len(t.syms) {
 		size *= 2
 	}
-	x := &nameIndex{seed: maphash.MakeSeed(), heads: make([]uint32, size), next: make([]uint32, len(t.syms))}
+	x := &nameIndex{seed: maphash.MakeSeed(), heads: room[uint32](size), next: room[uint32](len(t.syms))}
 	clear(x.heads) // a page that is read before it is written faults twice
-	for i := range t.syms {
-		s := &t.syms[i]
-		if !t.namesAddress(s) {
-			continue
+	var hashes [atATime]uint32
+	var which [atATime]uint32
+	for i := 0; i < len(t.syms); {
+		n := 0
+		for ; i < len(t.syms) && n < atATime; i++ {
+			if s := &t.syms[i]; t.namesAddress(s) {
+				hashes[n], which[n] = uint32(maphash.String(x.seed, t.name(s)))&uint32(size-1), uint32(i)
+				n++
+			}
 		}
-		h := maphash.String(x.seed, t.name(s)) & uint64(size-1)
-		x.next[i] = x.heads[h]
-		x.heads[h] = uint32(i) + 1
+		for k, h := range hashes[:n] {
+			x.next[which[k]] = x.heads[h]
+			x.heads[h] = which[k] + 1
+		}
 	}
 	return x
 }
@@ -164,7 +223,7 @@ func (t *symtab) each(name string, f func(s *symbol) bool) {
 	x := t.byName()
 	var buf [8]uint32
 	found := buf[:0]
-	for i := x.heads[maphash.String(x.seed, name)&uint64(len(x.heads)-1)]; i != 0; i = x.next[i-1] {
+	for i := x.heads[uint32(maphash.String(x.seed, name))&uint32(len(x.heads)-1)]; i != 0; i = x.next[i-1] {
 		if t.name(&t.syms[i-1]) == name {
 			found = append(found, i-1)
 		}

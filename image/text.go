@@ -51,7 +51,7 @@ func (im *file) block(s *section, n uint64) ([]byte, error) {
 	b := &s.blocks[n]
 	b.once.Do(func() {
 		off := n * blockSize
-		b.data, b.err = im.readPart(nil, s, off, min(blockSize, s.size-off))
+		b.data, b.err = im.readPart(s.room(n), s, off, min(blockSize, s.size-off))
 	})
 	return b.data, b.err
 }
