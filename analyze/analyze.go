@@ -216,6 +216,7 @@ type Result struct {
 	asked   optcheck.Function // by optimizable
 	scratch optcheck.Scratch
 	booted  place.Marks // those of Marks that are about booting
+	cursor  markCursor  // where Marks were found
 	form    *Result     // memory for another form of the function
 }
 
@@ -367,7 +368,7 @@ func (a *Analysis) judge(r *Result, whole *survey) {
 
 func (a *Analysis) decode(r *Result, whole *survey) {
 	f := &r.Function
-	r.Marks = a.marks.touching(r.Marks, f.Addr, f.Addr+f.Size)
+	r.Marks = a.marks.touchingNear(r.Marks, f.Addr, f.Addr+f.Size, &r.cursor)
 	if whole != nil {
 		if data := whole.data.touching(nil, f.Addr, f.Addr+f.Size); len(data) > 0 {
 			r.Marks = append(r.Marks, data...)

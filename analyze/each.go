@@ -11,7 +11,7 @@ import (
 
 // batchBytes is the amount of text that a worker takes at a time: enough to
 // make taking it cheap, little enough to share the work evenly.
-const batchBytes = 64 << 10
+const batchBytes = 32 << 10
 
 // Each judges functions, which must be sorted by address, in parallel, but for
 // padding of pages at the end of one. It

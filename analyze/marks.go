@@ -41,15 +41,27 @@ func newMarkIndex(a, b place.Marks) *markIndex {
 	return x
 }
 
+// markCursor is where a markIndex has looked before: what is asked for next is most often
+// close by.
+type markCursor struct {
+	lists [2]int
+	long  [len(longMarks)]int
+}
+
 // touching appends to dst the marks that share a byte with [lo, hi), sorted by
 // address, and returns it.
 func (x *markIndex) touching(dst place.Marks, lo, hi uint64) place.Marks {
+	return x.touchingNear(dst, lo, hi, new(markCursor))
+}
+
+// touchingNear does what touching does, and moves the cursor.
+func (x *markIndex) touchingNear(dst place.Marks, lo, hi uint64, c *markCursor) place.Marks {
 	base := len(dst)
-	for _, marks := range x.lists {
-		dst = appendTouching(dst, marks, lo, hi, shortMark)
+	for k, marks := range x.lists {
+		dst = appendTouching(dst, marks, lo, hi, shortMark, &c.lists[k])
 	}
 	for k, marks := range x.long {
-		dst = appendTouching(dst, marks, lo, hi, longMarks[k])
+		dst = appendTouching(dst, marks, lo, hi, longMarks[k], &c.long[k])
 	}
 	dst[base:].Sort()
 	return dst
@@ -57,9 +69,9 @@ func (x *markIndex) touching(dst place.Marks, lo, hi uint64) place.Marks {
 
 // appendTouching appends those of marks that share a byte with [lo, hi) and have at
 // most so many bytes.
-func appendTouching(dst, marks place.Marks, lo, hi, most uint64) place.Marks {
-	from := lo - min(lo, most)
-	for _, m := range marks[sort.Search(len(marks), func(i int) bool { return marks[i].Addr >= from }):] {
+func appendTouching(dst, marks place.Marks, lo, hi, most uint64, at *int) place.Marks {
+	*at = firstNear(marks, *at, lo-min(lo, most))
+	for _, m := range marks[*at:] {
 		if m.Addr >= hi {
 			break
 		}
@@ -68,4 +80,21 @@ func appendTouching(dst, marks place.Marks, lo, hi, most uint64) place.Marks {
 		}
 	}
 	return dst
+}
+
+// firstNear returns the index of the first mark at addr or after it. It looks around the
+// index at first, in steps that become larger.
+func firstNear(marks place.Marks, at int, addr uint64) int {
+	lo, hi := min(at, len(marks)), len(marks)
+	if lo > 0 && marks[lo-1].Addr >= addr {
+		lo, hi = 0, lo-1
+	}
+	for step := 1; lo+step < hi; step *= 2 {
+		if marks[lo+step].Addr >= addr {
+			hi = lo + step
+			break
+		}
+		lo += step
+	}
+	return lo + sort.Search(hi-lo, func(i int) bool { return marks[lo+i].Addr >= addr })
 }

@@ -3,6 +3,7 @@ package analyze
 import (
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	"xol/place"
@@ -28,6 +29,7 @@ func TestTouchingAgreesWithAScanOfTheWholeList(t *testing.T) {
 		}
 		return c
 	}
+	var cursor markCursor
 	for range 2000 {
 		lo := r.Uint64N(110000)
 		hi := lo + 1 + r.Uint64N(600)
@@ -45,6 +47,9 @@ func TestTouchingAgreesWithAScanOfTheWholeList(t *testing.T) {
 		}
 		if !reflect.DeepEqual(count(got), count(want)) {
 			t.Fatalf("[%#x,%#x): got %v, want %v", lo, hi, got, want)
+		}
+		if near := index.touchingNear(nil, lo, hi, &cursor); !slices.Equal(near, got) {
+			t.Fatalf("[%#x,%#x): got %v with the cursor, want %v", lo, hi, near, got)
 		}
 	}
 }

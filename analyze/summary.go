@@ -43,14 +43,14 @@ func Summarize(r *Result) (s Summary) {
 
 // Set makes s the summary of r, in the memory that the reasons of s have.
 func (s *Summary) Set(r *Result) {
-	reasons, jumpReasons := counter{list: s.Reasons[:0]}, counter{list: s.JumpReasons[:0]}
-	*s = Summary{Optimized: len(r.Optimize) > 0}
-	var ways [4]int // probeable instructions by Exec
+	reasons := counter{list: s.Reasons[:0]}
+	*s = Summary{Optimized: len(r.Optimize) > 0, JumpReasons: s.JumpReasons[:0]}
+	const boosted = 4
+	var ways [8]int // probeable instructions by Exec, boosted ones apart
+	depends := 0
 	for i := range r.Verdicts {
 		v := &r.Verdicts[i]
-		if v.Depends {
-			s.Depends++
-		}
+		depends += one(v.Depends)
 		switch {
 		case r.Insts[i].Has(decode.Invalid):
 			s.Invalid++
@@ -63,12 +63,12 @@ func (s *Summary) Set(r *Result) {
 		case v.Notes != 0:
 			s.Noted++
 		}
-		ways[v.Exec&3]++
-		if v.Boosted && v.Exec == classify.ExecSlot {
-			s.Boosted++
-		}
+		ways[int(v.Exec)&3+boosted*one(v.Boosted)]++
 	}
-	s.Slot, s.Emulated, s.Ftrace = ways[classify.ExecSlot], ways[classify.ExecEmulate], ways[classify.ExecFtrace]
+	of := func(e classify.Exec) int { return ways[e] + ways[boosted+e] }
+	s.Slot, s.Emulated, s.Ftrace = of(classify.ExecSlot), of(classify.ExecEmulate), of(classify.ExecFtrace)
+	s.Boosted = ways[boosted+classify.ExecSlot]
+	s.Depends = depends
 	s.Reasons = reasons.list
 	for i := range s.Reasons {
 		if n := s.Reasons[i].Count; s.Reasons[i].undecided() {
@@ -79,20 +79,55 @@ func (s *Summary) Set(r *Result) {
 	}
 	s.Insts = len(r.Verdicts) - s.Invalid
 	s.Probeable = s.Insts - s.Refused - s.Undecided
+	s.countJumps(r)
+	s.Rank()
+}
+
+// countJumps counts the verdicts on jumps, and why they may not be. Which one comes next
+// is hard to guess, also for a CPU: the two rules that are met first are counted without
+// branches. They are most often all that there are.
+func (s *Summary) countJumps(r *Result) {
+	var optimizable, depends, first, second int
+	a, b := &none, &none
 	for i := range r.Optimize {
 		v := &r.Optimize[i]
-		switch {
-		case v.OK():
-			s.Optimizable++
-		case v.Rule != nil:
-			jumpReasons.add(v.Rule)
+		optimizable += one(v.OK())
+		isA, isB := one(v.Rule == a), one(v.Rule == b)
+		first += isA
+		second += isB
+		if v.Depends {
+			depends += one(!r.Verdicts[i].Depends)
 		}
-		if v.Depends && !r.Verdicts[i].Depends {
-			s.Depends++
+		if isA|isB|one(v.Rule == nil) != 0 {
+			continue
+		}
+		switch {
+		case a == &none:
+			a, first = v.Rule, 1
+		case b == &none:
+			b, second = v.Rule, 1
+		default:
+			s.JumpReasons = count(s.JumpReasons, v.Rule, 1)
 		}
 	}
-	s.JumpReasons = jumpReasons.list
-	s.Rank()
+	s.Optimizable = optimizable
+	s.Depends += depends
+	for _, r := range []Reason{{a, first}, {b, second}} {
+		if r.Count > 0 {
+			s.JumpReasons = append(s.JumpReasons, r)
+		}
+	}
+}
+
+// none stands for a rule that has not been met.
+var none classify.Rule
+
+// one returns 1 for true, without a branch.
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // undecided reports whether the rule says that too little is known.

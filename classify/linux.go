@@ -97,7 +97,11 @@ func (p *kernelProfile) At(f *Func, addr uint64) Verdict {
 	}
 	for _, m := range f.Marks {
 		if m.Addr <= addr && addr < m.End() {
-			p.apply(&v, m, addr)
+			kind := m.Kind
+			if addr != m.Addr {
+				kind &^= exactKinds
+			}
+			p.apply(&v, &m, kind, firstRule(kind))
 		}
 	}
 	return settledAt(p, f, v)
@@ -106,29 +110,44 @@ func (p *kernelProfile) At(f *Func, addr uint64) Verdict {
 // applyRange applies what m says to the instructions that start in its range.
 func (p *kernelProfile) applyRange(verdicts []Verdict, insts []decode.Inst, m place.Mark) {
 	i := decode.From(insts, m.Addr)
-	for ; i < len(insts) && insts[i].Addr < m.End(); i++ {
-		p.apply(&verdicts[i], m, insts[i].Addr)
+	if i < len(insts) && insts[i].Addr == m.Addr {
+		p.apply(&verdicts[i], &m, m.Kind, firstRule(m.Kind))
+		i++
+	}
+	inside := m.Kind &^ exactKinds
+	if inside&kernelKinds == 0 {
+		return
+	}
+	for rule, end := firstRule(inside), m.End(); i < len(insts) && insts[i].Addr < end; i++ {
+		p.apply(&verdicts[i], &m, inside, rule)
 	}
 }
 
-// apply changes the verdict on addr, which m's range holds.
-func (p *kernelProfile) apply(v *Verdict, m place.Mark, addr uint64) {
-	kind := m.Kind
-	if addr != m.Addr {
-		kind &^= exactKinds
-	}
-	r := rank(v.Rule)
-	for i := range kernelRules[:r] {
-		if kind&kernelRules[i].kind != 0 {
-			*v = Verdict{Rule: &kernelRules[i].rule, Culprit: m.Addr}
-			if p.opt.Module && kernelRules[i].kind == place.InitText {
-				v.Rule = &moduleInit
-			}
-			if kernelRules[i].kind&(place.JumpLabel|place.StaticCall) != 0 {
-				v.Instead = m.End()
-			}
-			return
+// firstRule returns the index in kernelRules of the first one about any of the kinds,
+// or their number.
+func firstRule(kinds place.Kind) int {
+	for i := range kernelRules {
+		if kinds&kernelRules[i].kind != 0 {
+			return i
 		}
+	}
+	return len(kernelRules)
+}
+
+// apply changes the verdict on an address in m's range, of which kind says what holds
+// there. first is the first of kernelRules that applies.
+func (p *kernelProfile) apply(v *Verdict, m *place.Mark, kind place.Kind, first int) {
+	r := rank(v.Rule)
+	if first < r {
+		k := &kernelRules[first]
+		*v = Verdict{Rule: &k.rule, Culprit: m.Addr}
+		if p.opt.Module && k.kind == place.InitText {
+			v.Rule = &moduleInit
+		}
+		if k.kind&(place.JumpLabel|place.StaticCall) != 0 {
+			v.Instead = m.End()
+		}
+		return
 	}
 	if kind&place.Ftrace == 0 || r < len(kernelRules) {
 		return

@@ -37,7 +37,11 @@ func Sweep(d Decoder, dst []Inst, code []byte, addr uint64) []Inst {
 	align := d.Align()
 	for len(code) > 0 {
 		n := len(dst)
-		dst = append(dst, Inst{})
+		if n < cap(dst) {
+			dst = dst[:n+1] // all of it is overwritten
+		} else {
+			dst = append(dst, Inst{})
+		}
 		inst := &dst[n]
 		if n > 0 && dst[n-1].sameByte(code[0]) {
 			*inst = dst[n-1]

@@ -116,6 +116,7 @@ func (o kprobeOptimizer) lay(l *optcheck.Layout, f *optcheck.Function) optcheck.
 		at := i < len(f.Insts) && f.Insts[i].Addr-f.Addr == off
 		if at && o.layCommon(l, &f.Insts[i], &f.Verdicts[i], off) {
 			off += uint64(f.Insts[i].Len)
+			i++
 			continue
 		}
 		code := window(f.Code, off, &buf)
@@ -159,6 +160,12 @@ func exceptionAt(l *optcheck.Layout, f *optcheck.Function) *place.Mark {
 // layCommon notes in l an instruction of which its opcode, or the verdict on it,
 // tells how the kernel takes it, and reports whether inst is one of them.
 func (o kprobeOptimizer) layCommon(l *optcheck.Layout, inst *decode.Inst, v *classify.Verdict, off uint64) bool {
+	if v.Exec == classify.ExecSlot && v.Hazard == nil && v.MovedTo == 0 && inst.Flow == decode.FlowNone && !inst.Has(decode.Invalid) {
+		if !v.Boost { // the verdict has asked the same
+			l.Fixed.Add(off)
+		}
+		return true
+	}
 	stays := true
 	switch kind := o.decoder.kindOf(inst); {
 	case kind == commonMoves, kind == commonStays:
