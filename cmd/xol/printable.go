@@ -11,12 +11,19 @@ import (
 // it is (a control sequence, a line end, bytes that are no text) written as Go
 // would: \x1b, \n, \u202e. Names come from files that may want to do harm.
 func printable(s string) string {
+	s, _ = printableWidth(s)
+	return s
+}
+
+// printableWidth returns what printable does, and how many characters that has.
+func printableWidth(s string) (text string, width int) {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' {
-			return escaped(s)
+			text = escaped(s)
+			return text, utf8.RuneCountInString(text)
 		}
 	}
-	return s
+	return s, len(s)
 }
 
 func escaped(s string) string {

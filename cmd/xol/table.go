@@ -2,7 +2,8 @@ package main
 
 import (
 	"encoding/hex"
-	"unicode/utf8"
+	"math/bits"
+	"strconv"
 )
 
 // table lays out rows cell by cell and appends them to buf. The widths of its
@@ -28,16 +29,15 @@ func (t *table) pad(n int) {
 
 // left adds a cell, aligned to the left.
 func (t *table) left(width int, s string, st style) {
-	s = printable(s)
+	s, wide := printableWidth(s)
 	t.styled(s, st)
-	t.pad(width - utf8.RuneCountInString(s))
-	t.buf = append(t.buf, gap...)
+	t.pad(max(width-wide, 0) + len(gap))
 }
 
 // right adds a cell, aligned to the right.
 func (t *table) right(width int, s string, st style) {
-	s = printable(s)
-	t.pad(width - utf8.RuneCountInString(s))
+	s, wide := printableWidth(s)
+	t.pad(width - wide)
 	t.styled(s, st)
 	t.buf = append(t.buf, gap...)
 }
@@ -56,10 +56,13 @@ func (t *table) offset(v uint64) {
 
 // hex adds a hexadecimal number.
 func (t *table) hex(width int, v uint64) {
-	var digits [addrWidth]byte
-	s := appendAddr(digits[:0], v)
-	t.pad(width - len(s))
-	t.buf = append(t.buf, s...)
+	const digits = "0123456789abcdef"
+	n := max(1, (bits.Len64(v)+3)/4)
+	t.pad(width - len("0x") - n)
+	t.buf = append(t.buf, "0x"...)
+	for shift := 4 * (n - 1); shift >= 0; shift -= 4 {
+		t.buf = append(t.buf, digits[v>>shift&15])
+	}
 	t.buf = append(t.buf, gap...)
 }
 
@@ -74,21 +77,32 @@ func (t *table) num(width, n int, st style) {
 	if n == 0 {
 		st = dim
 	}
-	var digits [20]byte
-	i := len(digits)
-	for rest := uint(n); ; rest /= 10 {
-		i--
-		digits[i] = '0' + byte(rest%10)
-		if rest < 10 {
-			break
+	if t.palette || width < shortWidth || n >= tooLong {
+		var digits [20]byte
+		number := strconv.AppendInt(digits[:0], int64(n), 10)
+		t.pad(width - len(number))
+		t.start(st)
+		t.buf = append(t.buf, number...)
+		t.stop(st)
+		t.buf = append(t.buf, gap...)
+		return
+	}
+	t.buf = append(t.buf, spaces[:width+len(gap)]...)
+	cell := t.buf[len(t.buf)-len(gap)-width:]
+	for i, rest := width-1, uint32(n); ; i-- {
+		cell[i] = '0' + byte(rest%10)
+		if rest /= 10; rest == 0 {
+			return
 		}
 	}
-	t.pad(width - (len(digits) - i))
-	t.start(st)
-	t.buf = append(t.buf, digits[i:]...)
-	t.stop(st)
-	t.buf = append(t.buf, gap...)
 }
+
+// The digits that there is room for in a column of numbers, and the least number that
+// has more.
+const (
+	shortWidth = 6
+	tooLong    = 1e6
+)
 
 // bytes adds instruction bytes.
 func (t *table) bytes(width int, b []byte) {
