@@ -93,7 +93,7 @@ func splitAttachPoint(s string) []string {
 		case c == ':' && !quoted:
 			words = append(words, "")
 		default:
-			*last += string(c)
+			*last += s[i : i+1]
 		}
 	}
 	return words

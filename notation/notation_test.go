@@ -51,6 +51,7 @@ func TestParse(t *testing.T) {
 		{"p:malloc+4", Probe{Place: "malloc+4"}},
 
 		{"kprobe:vfs_read", Probe{Kind: Kprobe, Tool: Bpftrace, Place: "vfs_read"}},
+		{"uprobe:/opt/größe/bin:main", Probe{Kind: Uprobe, Tool: Bpftrace, File: "/opt/größe/bin", Place: "main"}},
 		{"kprobe:vfs_read+4", Probe{Kind: Kprobe, Tool: Bpftrace, Place: "vfs_read+4"}},
 		{`kprobe:"vfs_read+4"`, Probe{Kind: Kprobe, Tool: Bpftrace, Place: "vfs_read+4"}},
 		{"kprobe:ext4:ext4_file_open", Probe{Kind: Kprobe, Tool: Bpftrace, Module: "ext4", Place: "ext4_file_open"}},
@@ -210,6 +211,8 @@ p /bin/bash:0x40
 		{"places", "vfs_read\n  vfs_write+4  # why\nffffffff81000000\n", "01 vfs_read\n02 vfs_write+4\n03 ffffffff81000000\n"},
 		{"perf", "perf probe -x /bin/bash -a 'main%return' --add=\"readline a=%di\"\nperf probe -m ext4 ext4_file_open inode\n",
 			"01 main%return\n01 readline a=%di\n02 ext4_file_open inode\n"},
+		{"perf, options with their values", "perf probe -x/bin/bash -amain\nperf probe --exec=/bin/bash --add main\n", "01 main\n02 main\n"},
+		{"perf, no probe is made", "perf probe -d vfs_read\nperf probe --del='xol:*'\nperf probe -l\nperf probe -F -x /bin/bash\nperf probe -L vfs_read -k vmlinux\nperf probe -V vfs_read\n", ""},
 		{"empty", "\n# nothing\n", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -221,10 +224,11 @@ p /bin/bash:0x40
 }
 
 func TestPerfCommand(t *testing.T) {
-	lines := Script("perf probe -x /bin/bash -a 'main%return'\nperf probe -m ext4 ext4_file_open\n")
+	lines := Script("perf probe -x /bin/bash -a 'main%return'\nperf probe -m ext4 ext4_file_open\nperf probe -x/bin/bash -amain\n")
 	want := []Probe{
 		{Text: "main%return", Kind: Uprobe, Tool: Perf, Return: true, File: "/bin/bash", Place: "main"},
 		{Text: "ext4_file_open", Kind: Kprobe, Tool: Perf, Module: "ext4", Place: "ext4_file_open"},
+		{Text: "main", Kind: Uprobe, Tool: Perf, File: "/bin/bash", Place: "main"},
 	}
 	for i := range want {
 		if diff := cmp.Diff(want[i], lines[i].Probe); diff != "" {

@@ -74,8 +74,11 @@ func perfCommand(number int, s string) []Line {
 		if !joined || !strings.HasPrefix(name, "-") {
 			name, value = words[i], ""
 		}
+		if len(name) > 2 && name[0] == '-' && name[1] != '-' { // -x/bin/bash
+			name, value = words[i][:2], words[i][2:]
+		}
 		next := func() string {
-			if value == "" && i+1 < len(words) {
+			if value == "" && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-") {
 				i++
 				value = words[i]
 			}
@@ -88,8 +91,9 @@ func perfCommand(number int, s string) []Line {
 			module = next()
 		case "-a", "--add":
 			lines = appendLine(lines, number, next(), parseDefinition)
-		case "-k", "--vmlinux", "-s", "--source", "--max-probes", "--target-ns":
-			next()
+		case "-k", "--vmlinux", "-s", "--source", "--max-probes", "--target-ns", "--filter",
+			"-d", "--del", "-l", "--list", "-L", "--line", "-V", "--vars", "-F", "--funcs":
+			next() // no probe is made of it
 		default:
 			if !strings.HasPrefix(name, "-") {
 				lines = appendLine(lines, number, strings.Join(words[i:], " "), parseDefinition)
