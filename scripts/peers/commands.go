@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -59,7 +60,10 @@ func timed(benchmark string, n func() int, unit, name string, args ...string) fu
 		took := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 		value := took.Seconds()
 		if n != nil {
-			value = float64(took.Nanoseconds()) / float64(max(n(), 1))
+			if n() == 0 {
+				return errors.New("nothing tells how many instructions there are")
+			}
+			value = float64(took.Nanoseconds()) / float64(n())
 		}
 		_, err := fmt.Fprintf(out, "Benchmark%s 1 %.6f %s\n", benchmark, value, unit)
 		return err

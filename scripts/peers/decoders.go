@@ -49,6 +49,7 @@ func (l *lab) prepareDecoders(ctx context.Context, kernels string) error {
 		}
 		peers[name] = program
 	}
+	disassemblers := l.installed(ctx, "objdump", "llvm-objdump")
 	for _, m := range machines {
 		t, err := l.textOf(m.isa, filepath.Join(kernels, m.kernel), m.machine)
 		if err != nil {
@@ -67,11 +68,7 @@ func (l *lab) prepareDecoders(ctx context.Context, kernels string) error {
 			}
 		}
 		insts := func() int { return int(l.samples.last("Decode/isa="+m.isa+"/work=text/peer=xol", "insts")) }
-		for _, peer := range []string{"objdump", "llvm-objdump"} {
-			if l.versions[peer] = toolVersion(ctx, peer); l.versions[peer] == "" {
-				l.miss(peer, errors.New("it is not installed"))
-				continue
-			}
+		for _, peer := range disassemblers {
 			l.add(peer+", "+m.isa, 0, timed("Decode/isa="+m.isa+"/work=text/peer="+peer, insts, "ns/inst", peer, "-d", t.elf))
 		}
 	}
@@ -80,6 +77,18 @@ func (l *lab) prepareDecoders(ctx context.Context, kernels string) error {
 
 func (l *lab) add(name string, rounds int, run func(context.Context, io.Writer) error) {
 	l.runners = append(l.runners, &runner{name: name, rounds: rounds, run: run})
+}
+
+// installed returns those of the tools that are there.
+func (l *lab) installed(ctx context.Context, tools ...string) (there []string) {
+	for _, tool := range tools {
+		if l.versions[tool] = toolVersion(ctx, tool); l.versions[tool] == "" {
+			l.miss(tool, errors.New("it is not installed"))
+			continue
+		}
+		there = append(there, tool)
+	}
+	return there
 }
 
 // llvmFlags are the flags that programs with LLVM are compiled with.
