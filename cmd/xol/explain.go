@@ -78,8 +78,9 @@ With --live the kernel that runs is asked, with its modules (as by root, xol exp
 symbols, options, blacklist, ftrace sites, and the probes that are registered now,
 with which a jump may not collide. What the system does not show is named on standard
 error, with what is lost by it; what hangs on that is not judged. With --pid it is a
-process, as in xol explain --pid 1 libc:malloc: PLACE is an address in its memory, a symbol of any file that it has mapped, or
-libc:malloc for one of them; text in memory that is not the file's is judged as it is.
+process, as in xol explain --pid 1 libc:malloc: PLACE is an address in its memory, a
+symbol of any file that it has mapped, or libc:malloc for one of them; text in memory
+that is not the file's is judged as it is.
 
 Exit status: 1 where the first of these profiles refuses a probe, 2 where the file
 tells too little to judge one, as a kernel without names does.`,
@@ -91,7 +92,7 @@ tells too little to judge one, as a kernel without names does.`,
 		Args: takesUnlessLive(&opt.system, "[FILE] PLACE…", 1, math.MaxInt, 0),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if opt.system.any() {
-				return opt.system.complete(args, typed), cobra.ShellCompDirectiveNoFileComp
+				return opt.system.complete(typed), cobra.ShellCompDirectiveNoFileComp
 			}
 			return a.completePlace(cmd, args, typed)
 		},
@@ -156,8 +157,11 @@ func (a *app) explain(opt *explainOptions, given string, places []string) error 
 	w, flush := a.results()
 	var result error
 	written := false
-	for _, where := range places {
+	for i, where := range places {
 		e, err := x.place(where)
+		if i == 0 && opt.system.any() && err != nil && namesELF(where) {
+			return flush(fmt.Errorf("%s takes no file, and %q is one", opt.system.name(), where))
+		}
 		if err == nil {
 			err = x.write(w, e, written)
 			written = true
@@ -435,13 +439,21 @@ func (a *answer) judge(addr uint64, named bool) {
 func (a *answer) register(e *explanation) {
 	a.returning, a.via = e.probe.Return, e.via
 	a.assumed = a.file.DependsOn(a.result, cmp.Or(a.entry, e.addr), e.via, &e.request)
-	if m := mechanismOf(a.profile()); m == classify.Uprobes && a.verdict.OK() && a.verdict.Hazard == nil {
-		f := &a.result.Function
-		a.verdict.Hazard = registration.UprobeHazard(a.returning, e.addr == f.Addr || e.addr == f.Addr+f.LocalEntry)
-		return
-	} else if m != classify.Kprobes || a.verdict.Undecided() {
-		return
+	switch mechanismOf(a.profile()) {
+	case classify.Uprobes:
+		if a.verdict.OK() && a.verdict.Hazard == nil {
+			f := &a.result.Function
+			a.verdict.Hazard = registration.UprobeHazard(a.returning, e.addr == f.Addr || e.addr == f.Addr+f.LocalEntry)
+		}
+	case classify.Kprobes:
+		if !a.verdict.Undecided() {
+			a.registerKprobe(e)
+		}
 	}
+}
+
+// registerKprobe does so for a kprobe.
+func (a *answer) registerKprobe(e *explanation) {
 	returning := e.request
 	returning.Return = true
 	a.returns = a.file.Registration(a.result, e.via, &returning)

@@ -67,10 +67,7 @@ func (f *systemFlags) check(cmd *cobra.Command, files ...string) error {
 
 // complete offers the functions of what runs for PLACE. It says nothing of what is not
 // shown.
-func (f *systemFlags) complete(args []string, typed string) (names []string) {
-	if len(args) > 0 {
-		return nil
-	}
+func (f *systemFlags) complete(typed string) (names []string) {
 	system := live.System{Root: f.root}
 	if f.live {
 		k, err := system.OpenKernel(image.Options{})

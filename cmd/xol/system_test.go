@@ -138,6 +138,23 @@ func TestProcessPlaces(t *testing.T) {
 	}
 }
 
+// A file is given as a habit from the other form of the command: it is no place of what runs.
+func TestExplainWhatRunsTakesNoFile(t *testing.T) {
+	needOwnMaps(t)
+	const file = "testdata/kernel.elf"
+	for _, c := range []struct{ flags, name string }{
+		{"--live --sysroot ../../live/testdata/system", "--live"}, {"--live --sysroot /none", "--live"}, {fmt.Sprint("--pid ", os.Getpid()), "--pid"},
+	} {
+		for _, places := range []string{file, file + " vfs_demo"} {
+			inv := xol("explain "+c.flags+" "+places, "")
+			lines := strings.Split(strings.TrimSpace(inv.stderr), "\n")
+			if want := fmt.Sprintf("xol: %s takes no file, and %q is one", c.name, file); inv.status != 2 || lines[len(lines)-1] != want || inv.stdout != "" {
+				t.Errorf("%s: %s", c.flags, inv)
+			}
+		}
+	}
+}
+
 // Without kcore addresses are those of the file, and also told as they are in memory.
 func TestExplainMovedKernel(t *testing.T) {
 	dir := t.TempDir()

@@ -92,6 +92,16 @@ const (
 	kernelMagicAt = 0x202
 )
 
+// namesELF reports whether there is an ELF file at a path.
+func namesELF(path string) bool {
+	f, _, err := openRegular(walked{path: path, named: true})
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return looksELF(path, f)
+}
+
 // looksELF reports whether a file is ELF by its first bytes, or a kernel or module that
 // holds one: those are packed, and so are many files that hold none.
 func looksELF(path string, f io.ReaderAt) bool {
