@@ -218,17 +218,66 @@ func (a *app) openResults(path string) (*bufio.Writer, func(error) error, error)
 		w, flush := a.results()
 		return w, flush, nil
 	}
-	f, err := os.Create(path)
+	f, err := createResults(path)
 	if err != nil {
 		return nil, nil, fileError(path, err)
 	}
 	w := bufio.NewWriter(f)
 	return w, func(err error) error {
-		if closeErr := errors.Join(w.Flush(), f.Close()); closeErr != nil {
+		var status exitError
+		noResults := err != nil && (!errors.As(err, &status) || status == failed)
+		if closeErr := errors.Join(w.Flush(), f.close(noResults)); closeErr != nil {
 			return fileError(path, closeErr)
 		}
 		return err
 	}, nil
+}
+
+// resultFile is a file of results. What it held stays until there are some.
+type resultFile struct {
+	*os.File
+	isNew, begun bool
+}
+
+func createResults(path string) (*resultFile, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err == nil || !errors.Is(err, os.ErrExist) {
+		return &resultFile{File: f, isNew: true}, err
+	}
+	f, err = os.OpenFile(path, os.O_WRONLY, 0)
+	return &resultFile{File: f}, err
+}
+
+func (f *resultFile) Write(data []byte) (int, error) {
+	if err := f.begin(); err != nil {
+		return 0, err
+	}
+	return f.File.Write(data)
+}
+
+// begin takes away what the file held: not of what is no file, such as a pipe.
+func (f *resultFile) begin() error {
+	if f.begun || f.isNew {
+		f.begun = true
+		return nil
+	}
+	f.begun = true
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	return f.Truncate(0)
+}
+
+// close ends the file. Where there came to be no results, it is as it was.
+func (f *resultFile) close(noResults bool) error {
+	if noResults && !f.begun {
+		err := f.Close()
+		if f.isNew {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+		return err
+	}
+	return errors.Join(f.begin(), f.Close())
 }
 
 // resultPalette is that of the results: a file has no colours.

@@ -230,6 +230,8 @@ func TestProbing(t *testing.T) {
 		{"the same place twice", "count beta bet? prog:beta -- true", fakeSession{}},
 		{"a name that is missing", "count beta betta -- true", fakeSession{}},
 		{"nothing", "count zeta -- true", fakeSession{}},
+		{"nothing, in JSON", "count -o json zeta -- true", fakeSession{}},
+		{"nothing, in CSV", "count -o csv zeta -- true", fakeSession{}},
 		{"nothing in a process", "count -p 42 zeta libfix:etta", fakeSession{lasts: time.Hour}},
 		{"all refused in a process", "count -p 42 _start", fakeSession{lasts: time.Hour}},
 		{"an error for all of a file", "count -p 42 'libfix:*'", fakeSession{lasts: time.Hour, lost: errors.New("process 42: there is no memory left")}},
@@ -261,6 +263,40 @@ func TestProbing(t *testing.T) {
 		t.Fatal(err)
 	}
 	compareLines(t, got.String(), string(want))
+}
+
+// TestResultFiles has results in a file: what it held goes when there are some.
+func TestResultFiles(t *testing.T) {
+	amd64Only(t)
+	t.Chdir("testdata")
+	const results = "time,file,sym,off,addr,return,through,marker,hits,way\n,/usr/bin/prog,beta,0,0x350,,,,1,jump\n"
+	for _, c := range []struct {
+		name, probe string
+		f           fakeSession
+		held        string // "" where there was no file
+		want        string // likewise
+	}{
+		{"results", "beta", fakeSession{}, "", results},
+		{"other results", "beta", fakeSession{}, strings.Repeat("old\n", 100), results},
+		{"results of a program that fails", "beta", fakeSession{status: exited(3)}, "old\n", results},
+		{"no results", "zeta", fakeSession{}, "", ""},
+		{"no results, for a file that is there", "zeta", fakeSession{}, "old\n", "old\n"},
+		{"no right", "beta", fakeSession{err: errors.New("no permission")}, "old\n", "old\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "results")
+			if c.held != "" {
+				if err := os.WriteFile(path, []byte(c.held), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			probingXol(t, &c.f, "count -o csv --output-file "+path+" "+c.probe+" -- true")
+			got, err := os.ReadFile(path)
+			if string(got) != c.want || (err == nil) != (c.want != "") {
+				t.Errorf("%q, %v; want %q", got, err, c.want)
+			}
+		})
+	}
 }
 
 // normal replaces what differs from run to run.

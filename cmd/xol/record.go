@@ -260,6 +260,7 @@ func appendCSV(dst []byte, s string) []byte {
 type stream struct {
 	w      *bufio.Writer
 	format string
+	head   []byte // before the first record, which may never come
 	tail   string // after the list, in JSON
 	any    bool   // a record has been written
 }
@@ -267,19 +268,27 @@ type stream struct {
 // newStream starts a stream of records to w. In JSON, head and tail enclose the
 // list. row encodes any one record: it is asked for the names of CSV columns.
 func newStream(w *bufio.Writer, format, head, tail string, row func(*records)) *stream {
+	s := &stream{w: w, format: format, tail: tail}
 	switch format {
 	case formatJSON:
-		w.WriteString(head)
+		s.head = []byte(head)
 	case formatCSV:
 		names := &records{format: format, header: true}
 		row(names)
-		w.Write(names.buf)
+		s.head = names.buf
 	}
-	return &stream{w: w, format: format, tail: tail}
+	return s
+}
+
+// begin writes what stands before the records, once.
+func (s *stream) begin() {
+	s.w.Write(s.head)
+	s.head = nil
 }
 
 // write writes any number of whole records.
 func (s *stream) write(encoded []byte) error {
+	s.begin()
 	if s.format == formatJSON && !s.any && len(encoded) > 0 {
 		encoded = encoded[len(","):]
 	}
@@ -290,6 +299,7 @@ func (s *stream) write(encoded []byte) error {
 
 // close ends the list.
 func (s *stream) close() {
+	s.begin()
 	if s.format == formatJSON {
 		s.w.WriteString(s.tail)
 	}
