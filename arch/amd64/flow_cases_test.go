@@ -45,6 +45,15 @@ func TestIdioms(t *testing.T) {
 		"unsigned":    table(whole, flow.BoundCompare, 4),
 		"biased":      table(whole, flow.BoundCompare, 4),
 		"masked":      table(whole, flow.BoundMask, 4),
+		"spawned":     table(relative, flow.BoundCompare, 4),
+		"rules":       table(relative, flow.BoundCompare, 4),
+		"cell":        table(whole, flow.BoundCompare, 4),
+		"renamed":     table(whole, flow.BoundCompare, 4),
+		"short":       table(relative, flow.BoundCompare, 4),
+		"bytes":       table(whole, flow.BoundMask, 256),
+		"scanned":     table(whole, flow.BoundCompare, 4),
+		"looped":      table(relative, flow.BoundCompare, 4),
+		"unrelated":   table(whole, flow.BoundNone, 0),
 		"twolevel":    table(whole, flow.BoundMask, 256),
 		"either":      table(relative, flow.BoundCompare, 4),
 		"different":   unresolved(flow.WhatIndex),
@@ -83,11 +92,11 @@ func TestIdioms(t *testing.T) {
 			}
 		}
 		seen++
-		eachJump(&f, im, func(_ *decode.Inst, j flow.Jump) {
-			if j != w {
-				t.Errorf("%s:\n%+v, not\n%+v", f.Name, j, w)
-			}
-		})
+		var last flow.Jump
+		eachJump(&f, im, func(_ *decode.Inst, j flow.Jump) { last = j })
+		if last != w {
+			t.Errorf("%s:\n%+v, not\n%+v", f.Name, last, w)
+		}
 	}
 	if seen != len(want) {
 		t.Errorf("%d of %d functions", seen, len(want))

@@ -7,6 +7,7 @@ const (
 	maxOrigins    = 12      // more than compilers need between a comparison and an index
 	maxBoundSteps = 1 << 16 // instructions looked at for one bound
 	maxMeets      = 4       // times that ways meet between a comparison and a jump
+	maxPairs      = 16      // pairs of locations that may hold the same
 )
 
 // origin is a number that an index was made from: the index is its bits in mask
@@ -19,6 +20,9 @@ type origin struct {
 	mask  uint64
 	add   uint64
 	check uint64 // address of the instruction that masks it
+	// signed is not 0 where the index has the sign of so many bits of the number.
+	// Fewer bits of that then tell nothing of the index.
+	signed uint8
 }
 
 // origins are what an index was made from, the index itself first.
@@ -36,7 +40,7 @@ func (t *Tracer) originsOf(x origin, j int) origins {
 
 // originsAfter is originsOf from after instruction p.
 func (t *Tracer) originsAfter(x origin, p int) origins {
-	if t.alters(p, &x.location) {
+	if t.sets(p, &x.location) {
 		return t.originsFrom(x, p, true)
 	}
 	return t.originsOf(x, p)
@@ -90,10 +94,16 @@ func (t *Tracer) comesFrom(x *origin, e *Expr, check uint64) bool {
 		x.location = location{reg: e.A}
 		return true
 	case OpField:
-		if e.From != 0 || e.Shift != 0 || e.Signed && e.Bits < 32 {
+		if e.From != 0 || e.Shift != 0 {
 			return false
 		}
-		x.narrow(unmasked>>(64-e.Bits), check)
+		if !e.Signed || e.Bits >= 32 {
+			x.narrow(unmasked>>(64-e.Bits), check)
+		} else if x.mask != unmasked || x.signed != 0 {
+			return false
+		} else {
+			x.signed = e.Bits
+		}
 		x.location = location{reg: e.A}
 		return true
 	case OpMask:
@@ -113,7 +123,7 @@ func (t *Tracer) comesFrom(x *origin, e *Expr, check uint64) bool {
 
 // narrow leaves only the bits in mask. An index is taken to have 32 bits.
 func (x *origin) narrow(mask, check uint64) {
-	if mask&(1<<32-1) != 1<<32-1 && x.mask&^mask != 0 {
+	if mask&(1<<32-1) != 1<<32-1 && x.mask&^mask != 0 && x.signed == 0 {
 		x.mask, x.check = x.mask&mask, check
 	}
 }
@@ -176,11 +186,33 @@ func (a *origins) unsigned(bits uint8) bool {
 
 // sameNumber reports whether x and y are of one number, so that what is known of
 // y's bits holds for those of x.
-func (t *Tracer) sameNumber(x, y *origin, meets int) bool {
-	if x.at != y.at || x.mask != y.mask && (y.mask != unmasked || x.add != 0 || y.add != 0) {
+func (t *Tracer) sameNumber(x, y *origin) bool {
+	switch {
+	case x.at != y.at || x.mask != y.mask && (y.mask != unmasked || x.add != 0 || y.add != 0):
+		return false
+	case y.signed != 0 && x.signed != y.signed:
+		return false
+	case x.location == y.location:
+		t.equal = true
+		return true
+	case x.at < 0 && t.equalOnAll(x.location, y.location, int(^x.at)):
+		return true
+	}
+	return t.sameCell(x, y)
+}
+
+// sameCell reports whether x and y are in one cell of memory, at two registers that
+// hold the same.
+func (t *Tracer) sameCell(x, y *origin) bool {
+	w := x.location
+	if w.base = y.base; w.reg != NoReg || w != y.location || w.base == NoReg || x.base == NoReg {
 		return false
 	}
-	return x.location == y.location || x.at < 0 && t.equalOnAll(x.location, y.location, int(^x.at), meets)
+	if a, b := (location{reg: x.base}), (location{reg: y.base}); x.at < 0 {
+		return t.equalOnAll(a, b, int(^x.at))
+	} else {
+		return t.equalOn(a, b, int(x.at))
+	}
 }
 
 // pair is two locations that may hold the same before instruction at.
@@ -192,35 +224,35 @@ type pair struct {
 // equalOnAll reports whether x and y hold the same before instruction j, where
 // ways meet: whether they do on each of them. A way that comes back to where it
 // has been looked at changes neither. Where only indirect jumps lead to j, they
-// leave what the others bring there.
-func (t *Tracer) equalOnAll(x, y location, j, meets int) bool {
-	m, here := t.marks[j], pair{x, y, j}
-	if slices.Contains(t.pairs[:meets], here) {
+// leave what the others bring there. What has been found of pairs is kept as long as
+// it may be part of an answer; t.equal says that there was some way at all.
+func (t *Tracer) equalOnAll(x, y location, j int) bool {
+	m, here, before, was := t.marks[j], pair{x, y, j}, len(t.pairs), t.equal
+	if slices.Contains(t.pairs, here) {
 		return true
 	}
-	if meets == maxMeets || m&(markEntry|markLabel) != 0 {
+	if before == maxPairs || m&(markEntry|markLabel) != 0 {
 		return false
 	}
-	t.pairs[meets] = here
-	if m&markFalls != 0 && !t.equalOn(x, y, j-1, meets) {
-		return false
+	t.pairs = append(t.pairs, here)
+	equal := m&markFalls == 0 || t.equalOn(x, y, j-1)
+	for b := t.into[j]; b != 0 && equal; b = t.chain[b-1] {
+		equal = t.equalOn(x, y, int(b-1))
 	}
-	for b := t.into[j]; b != 0; b = t.chain[b-1] {
-		if !t.equalOn(x, y, int(b-1), meets) {
-			return false
-		}
+	if !equal {
+		t.pairs, t.equal = t.pairs[:before], was
 	}
-	return t.into[j] != 0 || meets > 0
+	return equal
 }
 
 // equalOn reports whether x and y hold the same on the way over instruction p.
-func (t *Tracer) equalOn(x, y location, p, meets int) bool {
+func (t *Tracer) equalOn(x, y location, p int) bool {
 	a := t.originsAfter(origin{location: x, mask: unmasked}, p)
 	b := t.originsAfter(origin{location: y, mask: unmasked}, p)
 	for i := range a.list[:a.n] {
 		for k := range b.list[:b.n] {
 			ax, by := &a.list[i], &b.list[k]
-			if ax.add == by.add && ax.mask == by.mask && t.sameNumber(ax, by, meets+1) {
+			if ax.add == by.add && ax.mask == by.mask && ax.signed == by.signed && t.sameNumber(ax, by) {
 				return true
 			}
 		}
@@ -231,13 +263,70 @@ func (t *Tracer) equalOn(x, y location, p, meets int) bool {
 // isWithin is sameNumber where y has fewer bits of what x has, but all that there
 // are: on each way to where ways meet, there are no more.
 func (t *Tracer) isWithin(x, y *origin, meets int) bool {
-	if x.at >= 0 || x.at != y.at || x.location != y.location || y.add != 0 {
+	if x.at >= 0 || x.at != y.at || x.location != y.location || y.add != 0 || y.signed != 0 {
 		return false
 	}
 	a := origins{n: 1}
 	a.list[0] = origin{at: x.at, location: x.location, mask: unmasked}
 	l := t.limitedOnAll(&a, int(^x.at), meets)
+	if !l.isKnown() {
+		l = t.maskedOnAll(&a.list[0], meets)
+	}
 	return l.isKnown() && l.first >= 0 && uint64(l.last) <= y.mask
+}
+
+// maskedOnAll returns the limit that the bits tell which are left of x by whatever
+// sets it, on all ways to where ways meet.
+func (t *Tracer) maskedOnAll(x *origin, meets int) (most limit) {
+	if x.at >= 0 || meets == maxMeets {
+		return limit{}
+	}
+	for k := range t.meets[:meets] {
+		if m := &t.meets[k]; m.at == x.at && m.location == x.location {
+			if x.add != m.add || x.mask != m.mask {
+				return limit{}
+			}
+			return limit{bound: boundLoop}
+		}
+	}
+	t.meets[meets] = *x
+	start, ok := t.definitions(meeting{x.location, ^x.at}, allWays)
+	end := len(t.found)
+	for n := start; n < end && ok; n++ {
+		l := t.maskedBy(*x, t.found[n], meets+1)
+		most, ok = most.either(l), l.bound != BoundNone
+	}
+	if t.found = t.found[:start]; !ok {
+		return limit{}
+	}
+	return most
+}
+
+// maskedBy is maskedOnAll where definition d sets x.
+func (t *Tracer) maskedBy(x origin, d position, meets int) limit {
+	if d.at == none {
+		return limit{}
+	}
+	x.disp = d.disp
+	a := t.originsFrom(x, int(d.at), true)
+	if l := a.masked(); l.bound != BoundNone {
+		return l
+	}
+	return t.maskedOnAll(&a.list[a.n-1], meets)
+}
+
+// maskOf returns the use u, in which the register does not count, with the bits that
+// are left of it.
+func (t *Tracer) maskOf(u *use) use {
+	if u.reg == NoReg {
+		return *u
+	}
+	a := t.originsOf(originOf(u.reg, u.mask, u.check), int(u.at))
+	l := a.masked()
+	if l.bound == BoundNone || l.first != 0 {
+		return noUse
+	}
+	return use{reg: NoReg, mask: uint64(l.last), check: l.check}
 }
 
 // compared returns the limit of an index with the origins a that follows from a
@@ -246,7 +335,8 @@ func (t *Tracer) compared(a, b *origins, meets int) (l limit, related bool) {
 	for i := range a.list[:a.n] {
 		x := &a.list[i]
 		for k := range b.list[:b.n] {
-			if y := &b.list[k]; t.sameNumber(x, y, 0) || t.isWithin(x, y, meets) {
+			t.pairs, t.equal = t.pairs[:0], false
+			if y := &b.list[k]; t.sameNumber(x, y) && t.equal || t.isWithin(x, y, meets) {
 				return limit{bound: BoundCompare}.plus(x.add - y.add), true
 			}
 		}
@@ -280,7 +370,11 @@ func (t *Tracer) indexLimit(u *use, i int) limit {
 	if !t.straight(i, int(u.at)) {
 		start = int(u.at)
 	}
-	return t.limited(&a, start, 0)
+	l := t.limited(&a, start, 0)
+	if !l.isKnown() {
+		l = t.maskedOnAll(&a.list[a.n-1], 0)
+	}
+	return l
 }
 
 // straight reports whether there is only one way from instruction p to j.
@@ -313,14 +407,18 @@ func (t *Tracer) limitedAfter(a *origins, p int, taken bool, meets int) limit {
 	for i := range known {
 		known[i].Holds = AnyRelation
 	}
+	seen := false
 	for {
 		inst := &t.insts[p]
 		changes := t.changes(p)
-		if l, done := t.compare(a, p, &known, meets); l.bound != BoundNone {
-			return l
-		} else if done {
+		if seen && changes&(Flags-1|MemoryWritten) != 0 {
 			return a.masked()
 		}
+		l, done := t.compare(a, p, &known, meets)
+		if l.bound != BoundNone {
+			return l
+		}
+		seen = seen || done
 		for field := range known {
 			if changes>>(registers+field)&1 != 0 {
 				known[field] = Condition{Holds: AnyRelation}
@@ -330,7 +428,11 @@ func (t *Tracer) limitedAfter(a *origins, p int, taken bool, meets int) limit {
 			t.learn(&known, p, taken)
 		}
 		before, was, ok := t.before(p)
-		if !ok {
+		switch {
+		case ok:
+		case seen:
+			return a.masked()
+		default:
 			return t.limitedOnAll(a, p, meets)
 		}
 		p, taken = before, was
@@ -397,8 +499,8 @@ func (t *Tracer) limitedOn(x origin, p int, taken bool, meets int) limit {
 }
 
 // compare returns the limit of a number with the origins a that follows from
-// instruction p being a comparison, with what is known after it. done says that
-// it is about the number: what is known of that from further away is of no use.
+// instruction p being a comparison, with what is known after it. done says that it
+// is about the number: only comparisons right before it belong to the same switch.
 func (t *Tracer) compare(a *origins, p int, known *[8]Condition, meets int) (l limit, done bool) {
 	c, ok := t.isa.Compare(&t.insts[p])
 	if !ok {

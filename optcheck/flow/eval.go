@@ -1,5 +1,7 @@
 package flow
 
+import "slices"
+
 // location is a register or, where reg is NoReg, memory: width bytes at a
 // register, another register and a displacement.
 type location struct {
@@ -11,10 +13,15 @@ type location struct {
 	disp        uint64
 }
 
-// join is what is known of a location where ways meet.
-type join struct {
+// meeting is a location before instruction at, where ways meet.
+type meeting struct {
 	where location
 	at    int32
+}
+
+// join is what is known of a location where ways meet.
+type join struct {
+	meeting
 	open  bool // still being found out; value is none then
 	value value
 }
@@ -40,6 +47,24 @@ func (t *Tracer) alters(p int, w *location) bool {
 		w.disp += x.K
 	}
 	return changes&MemoryWritten != 0 && t.storesTo(p, w)
+}
+
+// sets is alters, but where instruction p only copies the register that w is at a
+// displacement from: then it makes w what that was before.
+func (t *Tracer) sets(p int, w *location) bool {
+	if !t.alters(p, w) {
+		return false
+	}
+	changes := t.changes(p)
+	if w.reg != NoReg || !changes.has(w.base) || changes.has(w.index) || changes&MemoryWritten != 0 {
+		return true
+	}
+	x := t.isa.Result(&t.insts[p], w.base)
+	if x.Op != OpAdd || x.Part > 0 || x.A == NoReg || x.B != NoReg || !w.shared && !t.facts.Frame.has(x.A) {
+		return true
+	}
+	w.base, w.disp = x.A, w.disp+x.K
+	return false
 }
 
 // storeBeside returns where instruction p stores, if w is at a displacement from
@@ -80,7 +105,7 @@ func (t *Tracer) definition(w *location, j int) (p int, found bool) {
 		if !ok {
 			return j, false
 		}
-		if t.alters(p, w) {
+		if t.sets(p, w) {
 			return p, true
 		}
 		j = p
@@ -207,7 +232,7 @@ func (t *Tracer) sum(x *Expr, p int) value {
 			aBase = t.isGuess(&moved)
 		}
 		if !isPart(&b) && (!aBase && plain || deep) {
-			b = t.deep(x.B, p, aBase)
+			b = t.deep(x.B, p, aBase && plain)
 			bBase = plain && t.isGuess(&b)
 		}
 	}
@@ -215,6 +240,9 @@ func (t *Tracer) sum(x *Expr, p int) value {
 		b = b.plus(x.K)
 	} else {
 		a = moved
+	}
+	if x.Op == OpLoad {
+		a, b = a.indexing(), b.indexing()
 	}
 	if !plain {
 		b = b.sure().extended((bits-1)&63+1, x.Signed && x.Op == OpAdd, x.Shift, ub, t.insts[p].Addr)
@@ -304,20 +332,17 @@ func (t *Tracer) resolve(v value) value {
 	if v.kind != kindFar || t.shallow > 0 {
 		return v
 	}
-	for i := range t.joins {
-		j := &t.joins[i]
-		if j.at == v.at && j.where == v.far {
-			if j.open {
-				t.circle = min(t.circle, i)
-			}
-			return j.value.plus(v.number)
+	if i := t.joinOf(&v); i >= 0 {
+		if t.joins[i].open {
+			t.circle = min(t.circle, i)
 		}
+		return t.joins[i].value.plus(v.number)
 	}
 	n := len(t.joins)
 	if t.depth == 0 || t.steps < 0 || n == maxJoins {
 		return failed(WhatTooFar)
 	}
-	t.joins = append(t.joins, join{where: v.far, at: v.at, open: true, value: value{kind: kindNone}})
+	t.joins = append(t.joins, join{meeting: meeting{v.far, v.at}, open: true, value: value{kind: kindNone}})
 	t.depth--
 	found := t.merged(v.far, int(v.at))
 	t.depth++
@@ -329,6 +354,17 @@ func (t *Tracer) resolve(v value) value {
 		t.circle = noCircle
 	}
 	return found.plus(v.number)
+}
+
+// joinOf returns the index of the join that the value v is from, none where it has
+// not been looked at.
+func (t *Tracer) joinOf(v *value) int {
+	for i := range t.joins {
+		if j := &t.joins[i]; j.at == v.at && j.where == v.far {
+			return i
+		}
+	}
+	return none
 }
 
 // merged returns what w holds before instruction j, to which several ways lead.
@@ -350,26 +386,50 @@ func (t *Tracer) merged(w location, j int) value {
 	return v
 }
 
-// over returns what the definitions of w before j make of it: first the
-// constants, beside which nothing is looked for far away.
+// over returns what the definitions of w before j make of it. Where one of them
+// only copies what another location holds where ways meet, the definitions of that
+// count as well: what registers and the stack hand round is looked at once.
 func (t *Tracer) over(w location, j int, over ways) value {
-	start, ok := t.definitions(w, j, over)
-	end := len(t.found)
+	start := len(t.copied)
+	t.copied = append(t.copied, meeting{w, int32(j)})
 	v := value{kind: kindNone}
-	for n := start; n < end; n++ {
+	spare := 0
+	for n := start; n < len(t.copied) && v.kind != kindFailed; n++ {
+		if t.isGuess(&v) {
+			spare += t.spare(maxCopiedSteps)
+		}
+		at, ok := t.definitions(t.copied[n], over)
+		if ok && len(t.found) == at && n > start {
+			at, ok = t.definitions(t.copied[n], allWays)
+		}
+		v = t.defined(v, t.copied[n].where, at, start)
+		switch t.found = t.found[:at]; {
+		case ok:
+		case n == start:
+			v = failed(WhatTooFar)
+		default:
+			v = t.merge(v, number(WhatTooFar))
+		}
+	}
+	t.copied = t.copied[:start]
+	t.steps = max(t.steps, 0) + spare
+	return v
+}
+
+// defined returns what v and the definitions of w from at on make of each other:
+// first the constants, beside which nothing is looked for far away.
+func (t *Tracer) defined(v value, w location, at, copies int) value {
+	end := len(t.found)
+	for n := at; n < end; n++ {
 		if o := t.constantAt(&w, t.found[n]); o.kind == kindConstant {
 			v = t.merge(v, o)
 			t.found[n].at = settled
 		}
 	}
-	for n := start; n < end && v.kind != kindFailed; n++ {
+	for n := at; n < end && v.kind != kindFailed; n++ {
 		if d := t.found[n]; d.at != settled {
-			v = t.merge(v, t.defined(w, d, t.isGuess(&v)))
+			v = t.merge(v, t.definedBy(w, d, t.isGuess(&v), copies))
 		}
-	}
-	t.found = t.found[:start]
-	if !ok {
-		return failed(WhatTooFar)
 	}
 	return v
 }
@@ -388,9 +448,9 @@ func (t *Tracer) constantAt(w *location, d position) (v value) {
 	return v
 }
 
-// defined returns what definition d makes of w; beside a constant, what is far
-// away is none.
-func (t *Tracer) defined(w location, d position, beside bool) value {
+// definedBy returns what definition d makes of w; beside a constant, what is far
+// away is none. A copy is none as well, and what it is a copy of is put on the list.
+func (t *Tracer) definedBy(w location, d position, beside bool, copies int) value {
 	if d.at == none {
 		return value{kind: kindWhole} // the caller's
 	}
@@ -399,7 +459,14 @@ func (t *Tracer) defined(w location, d position, beside bool) value {
 		spare = t.spare(maxAddedSteps)
 	}
 	w.disp = d.disp
-	v := t.resolve(t.assigned(w, int(d.at)))
+	v := t.assigned(w, int(d.at))
+	if v.kind == kindFar && v.number == 0 && t.joinOf(&v) < 0 {
+		if m := (meeting{v.far, v.at}); !slices.Contains(t.copied[copies:], m) {
+			t.copied = append(t.copied, m)
+		}
+		v = value{kind: kindNone}
+	}
+	v = t.resolve(v)
 	t.steps = max(t.steps, 0) + spare
 	if v.what == WhatTooFar {
 		v = number(WhatTooFar)

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -19,6 +20,25 @@ func by(before []op, after ...op) []op {
 }
 
 func ops(list ...op) []op { return list }
+
+// meetings are n places where ways meet.
+func meetings(n int) (list []op) {
+	for i := range n {
+		label := fmt.Sprintf("meeting %p %d", &list, i)
+		list = append(list, other(label), at(label, nop()))
+	}
+	return list
+}
+
+// handed are n blocks that only indirect jumps lead to. Each saves r9 on the stack in
+// a slot of its own, calls a function, and restores it.
+func handed(n int) (list []op) {
+	for i := range n {
+		slot := uint64(8 * i)
+		list = append(list, store(9, toySP, slot), call("f"), load(9, toySP, NoReg, 0, slot, 8, false), jumpBy(5))
+	}
+	return list
+}
 
 const (
 	relative = "table 0x500000 width 4 signed base 0x500000"
@@ -90,6 +110,15 @@ func TestJumps(t *testing.T) {
 		{name: "wrong scale of offsets", want: unresolved(WhatNumber), code: ops(
 			set(1, Address(dataAt)), load(3, 1, 2, 3, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
 		{name: "wrong scale of addresses", want: pointer, code: ops(set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 8, false), jumpBy(3))},
+		{name: "index that is extended in two ways", want: relative, code: ops(
+			set(1, Address(dataAt)), set(5, Address(dataAt+0x100)), set(2, Expr{Op: OpLoad, A: 5, B: 2, Shift: 1, Width: 2, Signed: true}), set(2, Field(2, 32, false)),
+			set(2, Field(2, 16, false)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "index of another table, compared", want: "table 0x500100 width 4 signed base 0x500100, compare 6 at 2", code: ops(
+			set(1, Address(dataAt)), load(2, 1, 2, 0, 0, 1, false), cmpBits(2, 32, 5), branch(Greater, "out"), set(2, Expr{Op: OpField, A: 2, B: NoReg, Bits: 8, Shift: 2}),
+			set(1, Address(dataAt+0x100)), load(3, 1, 2, 0, 0, 4, true), sum(3, 3, 1), jumpBy(3), at("out", ret()))},
+		{name: "index of another table, shifted twice", want: "table 0x500100 width 4 signed base 0x500100, mask 256 at 1", code: ops(
+			set(1, Address(dataAt)), load(2, 1, 2, 0, 0, 1, false), set(2, Expr{Op: OpField, A: 2, B: NoReg, Bits: 64, Shift: 1}), set(2, Expr{Op: OpField, A: 2, B: NoReg, Bits: 64, Shift: 1}),
+			set(1, Address(dataAt+0x100)), load(3, 1, 2, 0, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
 		{name: "index of another table", want: "table 0x500100 width 8, mask 256 at 1", code: ops(
 			set(1, Address(dataAt)), load(2, 1, 2, 0, 0, 1, false), load(3, NoReg, 2, 3, dataAt+0x100, 8, false), jumpBy(3))},
 		{name: "one entry", want: "table 0x500010 width 4 signed base 0x400000, mask 1 at 1", code: ops(
@@ -166,6 +195,20 @@ func TestJumps(t *testing.T) {
 			set(1, Address(dataAt)), at("loop", nop()), sum(1, 1, 5), other("loop"), load(3, 1, 2, 2, 0, 4, true), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3))},
 		{name: "call that never returns", want: relative, code: ops(
 			set(9, Address(dataAt)), other("x"), set(9, Address(dataAt+64)), call("f"), at("x", nop()), load(3, 9, 2, 2, 0, 4, true), sum(3, 3, 9), jumpBy(3))},
+		{name: "call that never returns, and padding", want: relative, code: ops(
+			set(9, Address(dataAt)), other("x"), set(9, Address(dataAt+64)), call("f"), nop(), nop(), at("x", nop()), load(3, 9, 2, 2, 0, 4, true), sum(3, 3, 9), jumpBy(3))},
+		{name: "call that never returns, padding, and where indirect jumps lead", want: relative, code: ops(
+			set(9, Address(dataAt)), at("x", nop()), load(3, 9, 2, 2, 0, 4, true), sum(3, 3, 9), at("asked", jumpBy(3)),
+			at("y", set(9, Address(dataAt+64))), call("f"), nop(), set(8, Expr{}), jump("x"), other("y"))},
+		{name: "call that returns to the next instruction", want: unresolved(WhatNumber), code: ops(
+			set(9, Address(dataAt)), at("x", nop()), load(3, 9, 2, 2, 0, 4, true), sum(3, 3, 9), at("asked", jumpBy(3)),
+			at("y", set(9, Address(dataAt+64))), call("f"), set(8, Expr{}), jump("x"), other("y"))},
+		{name: "handed round by blocks that only indirect jumps lead to", want: relative, code: slices.Concat(
+			ops(set(9, Address(dataAt)), jumpBy(5)), handed(12), ops(load(3, 9, 2, 2, 0, 4, true), sum(3, 3, 9), jumpBy(3)))},
+		{name: "label handed round by blocks that only indirect jumps lead to", pieces: true, mem: toyMemory{pointers: map[uint64]uint64{dataAt + 512: own}},
+			want: pointer, code: slices.Concat(ops(load(9, toyTOC, NoReg, 0, 512, 8, false), jumpBy(5)), handed(12), ops(jumpBy(9)))},
+		{name: "handed round, and another table", want: unresolved(WhatNumber), code: slices.Concat(
+			ops(set(9, Address(dataAt)), jumpBy(5), set(9, Address(dataAt+64)), jumpBy(5)), handed(12), ops(load(3, 9, 2, 2, 0, 4, true), sum(3, 3, 9), jumpBy(3)))},
 		{name: "only indirect jumps lead there", want: relative, code: ops(
 			set(1, Address(dataAt)), jumpBy(5), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
 		{name: "but no tail calls", tail: 1, want: unresolved(WhatArithmetic), code: ops(
@@ -191,6 +234,17 @@ func TestJumps(t *testing.T) {
 		{name: "one table by two indices", want: relative, code: ops(
 			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), other("x"),
 			load(3, 1, 4, 2, 0, 4, true), sum(3, 3, 1), at("x", jumpBy(3)))},
+		{name: "one table by two bytes", want: "table 0x500000 width 8, mask 256 at 4", code: ops(
+			load(2, 8, NoReg, 0, 0, 1, false), set(2, Field(2, 4, false)), load(3, NoReg, 2, 3, dataAt, 8, false), other("x"),
+			load(4, 8, NoReg, 0, 0, 1, false), load(3, NoReg, 4, 3, dataAt, 8, false), at("x", jumpBy(3)))},
+		{name: "one table by two bytes, the other way around", want: "table 0x500000 width 8, mask 256 at 0", code: ops(
+			load(2, 8, NoReg, 0, 0, 1, false), load(3, NoReg, 2, 3, dataAt, 8, false), other("x"),
+			load(4, 8, NoReg, 0, 0, 1, false), set(4, Field(4, 4, false)), load(3, NoReg, 4, 3, dataAt, 8, false), at("x", jumpBy(3)))},
+		{name: "one table by a byte and an argument", want: "table 0x500000 width 8", code: ops(
+			load(2, 8, NoReg, 0, 0, 1, false), load(3, NoReg, 2, 3, dataAt, 8, false), other("x"), load(3, NoReg, 4, 3, dataAt, 8, false), at("x", jumpBy(3)))},
+		{name: "one table by a byte and one less", want: "table 0x500000 width 8", code: ops(
+			load(2, 8, NoReg, 0, 0, 1, false), load(3, NoReg, 2, 3, dataAt, 8, false), other("x"),
+			load(4, 8, NoReg, 0, 0, 1, false), set(4, Add(4, ^uint64(0))), load(3, NoReg, 4, 3, dataAt, 8, false), at("x", jumpBy(3)))},
 		{name: "pointers that differ", want: pointer, code: ops(
 			set(3, Address(codeAt+0x1000)), other("x"), set(3, Address(codeAt+0x2000)), at("x", jumpBy(3)))},
 		{name: "pointer or number", want: unresolved(WhatSeveral), code: ops(
@@ -617,7 +671,11 @@ func TestBounds(t *testing.T) {
 		{name: "two branches", code: by(ops(cmp(2, 5), branch(Equal, "out"), branch(Greater, "out"))), want: ", compare 5 at 0"},
 		{name: "greater", code: by(ops(cmp(2, 5), branch(notTaken, "out"))), want: none},
 		{name: "not equal", code: by(ops(cmp(2, 9), branch(Greater, "out"), cmp(2, 5), branch(Equal, "out"))), want: ", compare 10 at 0"},
-		{name: "greater is nearer", code: by(ops(cmp(2, 9), branch(Greater, "out"), cmp(2, 5), branch(Less, "out"))), want: none},
+		{name: "greater is nearer", code: by(ops(cmp(2, 9), branch(Greater, "out"), cmp(2, 5), branch(Less, "out"))), want: ", compare 10 at 0"},
+		{name: "greater is nearer, and something between", code: by(ops(cmp(2, 9), branch(Greater, "out"), set(8, Expr{}), cmp(2, 5), branch(Less, "out"))), want: none},
+		{name: "greater is nearer, and a store between", code: by(ops(cmp(2, 9), branch(Greater, "out"), storeAway(), cmp(2, 5), branch(Less, "out"))), want: none},
+		{name: "greater is nearer, and ways meet between", code: by(ops(cmp(2, 9), branch(Greater, "out"), other("x"), at("x", cmp(2, 5)), branch(Less, "out"))), want: none},
+		{name: "greater is nearer, of what is masked", code: by(ops(mask(2, 2, 15), set(8, Expr{}), cmp(2, 5), branch(Less, "out"))), want: ", mask 16 at 0"},
 		{name: "with a sign", code: by(ops(cmp(2, 5), signedBranch(Greater, "out"))), want: none},
 		{name: "with a sign, of a byte", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), cmp(2, 5), signedBranch(Greater, "out"))), want: ", compare 6 at 1"},
 		{name: "two kinds of branches", code: by(ops(cmp(2, 5), signedBranch(Less, "out"), branch(Greater, "out"))), want: ", compare 6 at 0"},
@@ -636,8 +694,8 @@ func TestBounds(t *testing.T) {
 		{name: "less than nothing", code: by(ops(cmp(2, 0), branch(Greater|Equal, "out"))), want: none},
 		{name: "another register", code: by(ops(cmp(7, 5), branch(Greater, "out"))), want: none},
 		{name: "a number in a register", code: by(ops(set(7, Const(5)), cmpReg(2, 7), branch(Greater, "out"))), want: ", compare 6 at 1"},
-		{name: "no number in a register", code: by(ops(cmp(2, 9), branch(Greater, "out"), cmpReg(2, 7), branch(Greater, "out"))), want: none},
-		{name: "compared as a number", code: by(ops(cmp(2, 9), branch(Greater, "out"), cmpReg(7, 2), branch(Greater, "out"))), want: none},
+		{name: "no number in a register", code: by(ops(cmp(2, 9), branch(Greater, "out"), cmpReg(2, 7), branch(Greater, "out"))), want: ", compare 10 at 0"},
+		{name: "compared as a number", code: by(ops(cmp(2, 9), branch(Greater, "out"), cmpReg(7, 2), branch(Greater, "out"))), want: ", compare 10 at 0"},
 		{name: "trap", code: by(ops(trapUnless(notTaken, 2, 5))), want: ", compare 6 at 0"},
 		{name: "after the load", code: ops(set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), cmp(2, 5), branch(Greater, "out"), sum(3, 3, 1), jumpBy(3)), want: ", compare 6 at 2"},
 		{name: "ways meet after the load", code: ops(set(1, Address(dataAt)), cmp(2, 5), branch(Greater, "out"), load(3, 1, 2, 2, 0, 4, true), other("x"), at("x", nop()), sum(3, 3, 1), jumpBy(3)), want: ", compare 6 at 1"},
@@ -790,11 +848,73 @@ func TestBounds(t *testing.T) {
 		{name: "masked after ways meet, compared before", code: by(ops(cmp(7, 5), branch(Greater, "out"), other("x"), at("x", nop()), set(2, Field(7, 4, false)))), want: ", compare 6 at 0"},
 		{name: "set after ways meet", code: by(ops(other("x"), at("x", nop()), set(2, Expr{}))), want: none},
 		{name: "masked before a loop that an indirect jump closes", code: ops(load(2, 9, NoReg, 0, 0, 1, false), set(1, Address(dataAt)), at("loop", nop()), chosen(8, 9, 1),
-			load(3, 8, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3), jump("loop")), want: none},
+			load(3, 8, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3), jump("loop")), want: ", mask 256 at 0"},
 		{name: "one more on one way", code: by(ops(other("x"), set(2, Add(7, 1)), jump("y"), at("x", copyOf(2, 7)), at("y", cmp(7, 5)), branch(Greater, "out"))), want: none},
 		{name: "fewer bits on one way, less some before the comparison", code: by(ops(other("x"), mask(2, 7, 15), jump("y"), at("x", copyOf(2, 7)), at("y", nop()), set(7, Add(7, ^uint64(1))), cmp(7, 3), branch(Greater, "out"))), want: none},
-		{name: "equal before ways meet too often", code: by(ops(copyOf(7, 2), other("a"), at("a", nop()), other("b"), at("b", nop()), other("c"), at("c", nop()),
-			other("d"), at("d", nop()), other("e"), at("e", nop()), cmp(7, 5), branch(Greater, "out"))), want: none},
+		{name: "equal before ways meet often", code: by(slices.Concat(ops(copyOf(7, 2)), meetings(maxPairs), ops(cmp(7, 5), branch(Greater, "out")))), want: ", compare 6 at 33"},
+		{name: "equal before ways meet too often", code: by(slices.Concat(ops(copyOf(7, 2)), meetings(maxPairs+1), ops(cmp(7, 5), branch(Greater, "out")))), want: none},
+		{name: "equal before ways meet in loops", want: ", compare 6 at 9", code: by(ops(copyOf(7, 2), at("a", nop()), at("b", nop()), at("c", nop()), at("d", nop()),
+			at("e", nop()), other("f"), other("a"), other("b"), at("f", cmp(7, 5)), branch(Greater, "out"), other("c"), other("d"), other("e")))},
+		{name: "equal in a loop that only indirect jumps lead into", want: none, code: ops(set(1, Address(dataAt)), jumpBy(9),
+			at("loop", nop()), other("loop"), cmp(7, 5), branch(Greater, "out"), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "equal in two loops that only indirect jumps lead into", want: none, code: by(ops(jumpBy(9),
+			at("loop", nop()), other("loop"), other("loop"), cmp(7, 5), branch(Greater, "out")))},
+		{name: "equal on one of two ways, and on the other after all", want: none, code: by(ops(copyOf(7, 2), other("x"), set(7, Expr{}), set(2, Expr{}),
+			at("x", nop()), cmp(7, 5), branch(Greater, "out")))},
+
+		// The same cell of memory.
+		{name: "one cell by a register and its copy", want: ", compare 6 at 2", code: by(ops(copyOf(9, 8), storeAway(),
+			op{compare: Comparison{X: Expr{Op: OpLoad, A: 8, B: NoReg, Width: 4}, Width: 32, B: NoReg, K: 5, Passed: AnyRelation}, changes: Flags},
+			branch(Greater, "out"), load(2, 9, NoReg, 0, 0, 4, false)))},
+		{name: "one cell by a register that is copied between", want: ", compare 6 at 0", code: by(ops(
+			op{compare: Comparison{X: Expr{Op: OpLoad, A: 8, B: NoReg, Width: 4, K: 16}, Width: 32, B: NoReg, K: 5, Passed: AnyRelation}, changes: Flags},
+			set(9, Add(8, 8)), branch(Greater, "out"), load(2, 9, NoReg, 0, 8, 4, false)))},
+		{name: "one cell by a register that is copied between, ways meet before", want: ", compare 6 at 2", code: by(ops(other("x"), at("x", nop()),
+			op{compare: Comparison{X: Expr{Op: OpLoad, A: 8, B: NoReg, Width: 4, K: 16}, Width: 32, B: NoReg, K: 5, Passed: AnyRelation}, changes: Flags},
+			set(9, Add(8, 8)), branch(Greater, "out"), load(2, 9, NoReg, 0, 8, 4, false)))},
+		{name: "one cell by a register and its copy, ways meet before", want: ", compare 6 at 3", code: by(ops(copyOf(9, 8), other("x"), at("x", nop()),
+			op{compare: Comparison{X: Expr{Op: OpLoad, A: 8, B: NoReg, Width: 4}, Width: 32, B: NoReg, K: 5, Passed: AnyRelation}, changes: Flags},
+			branch(Greater, "out"), load(2, 9, NoReg, 0, 0, 4, false)))},
+		{name: "cells by two registers", want: none, code: by(ops(set(9, Expr{}), storeAway(),
+			op{compare: Comparison{X: Expr{Op: OpLoad, A: 8, B: NoReg, Width: 4}, Width: 32, B: NoReg, K: 5, Passed: AnyRelation}, changes: Flags},
+			branch(Greater, "out"), load(2, 9, NoReg, 0, 0, 4, false)))},
+		{name: "cells by a register and what it was", want: none, code: by(ops(copyOf(9, 8), set(8, Expr{}), storeAway(),
+			op{compare: Comparison{X: Expr{Op: OpLoad, A: 8, B: NoReg, Width: 4}, Width: 32, B: NoReg, K: 5, Passed: AnyRelation}, changes: Flags},
+			branch(Greater, "out"), load(2, 9, NoReg, 0, 0, 4, false)))},
+		{name: "two cells by a register and its copy", want: none, code: by(ops(copyOf(9, 8), storeAway(),
+			op{compare: Comparison{X: Expr{Op: OpLoad, A: 8, B: NoReg, Width: 4}, Width: 32, B: NoReg, K: 5, Passed: AnyRelation}, changes: Flags},
+			branch(Greater, "out"), load(2, 9, NoReg, 0, 4, 4, false)))},
+		{name: "cell by a part of a register that is copied between", want: none, code: by(ops(
+			op{compare: Comparison{X: Expr{Op: OpLoad, A: 8, B: NoReg, Width: 4}, Width: 32, B: NoReg, K: 5, Passed: AnyRelation}, changes: Flags},
+			set(9, Expr{Op: OpAdd, A: 8, B: NoReg, Part: 16}), branch(Greater, "out"), load(2, 9, NoReg, 0, 0, 4, false)))},
+		{name: "cell by a constant and a number, between which a register is set", want: none, code: by(ops(
+			op{compare: Comparison{X: Expr{Op: OpLoad, A: 8, B: NoReg, Width: 4}, Width: 32, B: NoReg, K: 5, Passed: AnyRelation}, changes: Flags},
+			set(8, Const(64)), branch(Greater, "out"), load(2, 8, NoReg, 0, 0, 4, false)))},
+
+		// Signs.
+		{name: "sign extended from a byte, then compared", want: ", compare 6 at 2", code: by(ops(load(2, 8, NoReg, 0, 0, 2, false), set(2, Field(2, 16, true)),
+			cmpBits(2, 32, 5), branch(Greater, "out"), set(2, Field(2, 32, false))))},
+		{name: "sign extended from a byte, compared as a byte before", want: none, code: by(ops(cmpBits(2, 8, 5), branch(Greater, "out"), set(2, Field(2, 8, true))))},
+		{name: "compared with its sign, used without", want: none, code: by(ops(set(7, Field(2, 8, true)), cmp(7, 5), branch(Greater, "out")))},
+		{name: "compared with its sign, used with that of more bits", want: none, code: by(ops(set(7, Field(2, 8, true)), cmp(7, 5), branch(Greater, "out"), set(2, Field(2, 16, true))))},
+		{name: "compared with its sign, used with that", want: ", compare 6 at 1", code: by(ops(set(7, Field(2, 8, true)), cmp(7, 5), branch(Greater, "out"), set(2, Field(2, 8, true))))},
+		{name: "the sign of what is masked", want: none, code: by(ops(mask(2, 2, 255), set(2, Field(2, 8, true))))},
+		{name: "masked after its sign is extended", want: ", mask 8 at 3", code: by(ops(cmp(2, 5), branch(Greater, "out"), set(2, Field(2, 8, true)), mask(2, 2, 7)))},
+		{name: "the sign of a sign", want: none, code: by(ops(cmp(2, 5), branch(Greater, "out"), set(2, Field(2, 8, true)), set(2, Field(2, 16, true))))},
+		{name: "equal but for a sign", want: none, code: by(ops(copyOf(7, 2), other("x"), set(7, Field(2, 8, true)), at("x", cmp(7, 5)), branch(Greater, "out")))},
+
+		// All that sets the index has few bits.
+		{name: "bytes in loops", want: ", mask 256 at 4", code: by(slices.Concat(ops(load(2, 8, NoReg, 0, 0, 1, false), at("a", nop()), at("b", nop()), other("a"),
+			load(2, 9, NoReg, 0, 0, 1, false), other("b")), meetings(maxMeets)))},
+		{name: "a byte handed round", want: ", mask 256 at 0", code: by(slices.Concat(ops(load(2, 8, NoReg, 0, 0, 1, false), at("a", nop())), meetings(maxMeets),
+			ops(copyOf(7, 2), other("a"), copyOf(2, 7), other("a"))))},
+		{name: "a byte and an argument", want: none, code: by(slices.Concat(ops(other("x"), load(2, 8, NoReg, 0, 0, 1, false), at("x", nop())), meetings(maxMeets)))},
+		{name: "a byte and a number", want: none, code: by(slices.Concat(ops(load(2, 8, NoReg, 0, 0, 1, false), other("x"), load(2, 8, NoReg, 0, 0, 4, false), at("x", nop())), meetings(maxMeets)))},
+		{name: "a byte that is counted", want: none, code: by(slices.Concat(ops(load(2, 8, NoReg, 0, 0, 1, false), at("a", nop())), meetings(maxMeets), ops(set(2, Add(2, 1)), other("a"))))},
+		{name: "a byte over an indirect jump", want: ", mask 256 at 0", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), jumpBy(9)))},
+		{name: "a byte over an indirect jump, a number over another", want: none, code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), jumpBy(9), load(2, 8, NoReg, 0, 0, 4, false), jumpBy(9)))},
+		{name: "a byte in a loop that only indirect jumps lead into", want: ", compare 6 at 3", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), at("x", nop()), nop(),
+			cmpBits(2, 8, 5), branch(Greater, "out"), other("in"), jumpBy(9), at("loop", nop()), other("x"), load(2, 8, NoReg, 0, 1, 1, false), set(8, Add(8, 1)), other("loop"), jump("x"), at("in", nop())))},
 		{name: "equal where only a branch leads", code: by(ops(copyOf(7, 2), jump("y"), at("x", set(7, Expr{})), ret(), at("y", cmp(7, 5)), branch(Greater, "out"))), want: ", compare 6 at 4"},
 		{name: "equal over one of two branches", code: by(ops(copyOf(7, 2), other("x"), other("x"), ret(), at("x", cmp(7, 5)), branch(Greater, "out"))), want: ", compare 6 at 4"},
 
@@ -914,14 +1034,33 @@ func TestEffort(t *testing.T) {
 	if got, want := (&toyModel{ops: call}).jump(nil), relative; got != want {
 		t.Errorf("far away before a call: %s, want %s", got, want)
 	}
-	// Registers that depend on one another where ways meet.
-	var joined []op
-	for i := range 100 {
-		joined = append(joined, set(Reg(1+i%2), Copy(Reg(1+(i+1)%2))), other("z"), at("x"+string(rune('0'+i)), nop()))
-		joined[len(joined)-2].to = "x" + string(rune('0'+i))
+	// But for one that is shifted: it is an entry.
+	shifted := slices.Concat(ops(set(9, Address(dataAt)), at("y", nop())), slices.Repeat(ops(nop()), maxAddedSteps), ops(other("y"),
+		load(3, 9, 2, 1, 0, 2, false), set(4, Address(codeAt)), set(3, Expr{Op: OpAdd, A: 4, B: 3, Shift: 2}), jumpBy(3)))
+	if got, want := (&toyModel{ops: shifted}).jump(nil), "table 0x500000 width 2 base 0x400000 shift 2"; got != want {
+		t.Errorf("far away, shifted: %s, want %s", got, want)
 	}
-	if got, want := (&toyModel{ops: append(joined, jumpBy(2))}).jump(nil), "unresolved: "+WhatTooFar; got != want {
-		t.Errorf("joined: %s, want %s", got, want)
+	// Registers that depend on one another where ways meet.
+	for _, c := range []struct {
+		n    int
+		op   Op
+		want string
+	}{
+		{100, OpAdd, "pointer: "}, // copies are looked at together
+		{maxNesting / 2, OpGuard, "pointer: "},
+		{maxNesting/2 + 1, OpGuard, "unresolved: " + WhatArithmetic},
+	} {
+		var joined []op
+		for i := range c.n {
+			x := Expr{Op: c.op, A: Reg(1 + (i+1)%2), B: NoReg}
+			if c.op == OpGuard {
+				x.B = x.A
+			}
+			joined = slices.Concat(joined, meetings(1), ops(set(Reg(1+i%2), x)))
+		}
+		if got := (&toyModel{ops: append(joined, jumpBy(Reg(1+(c.n-1)%2)))}).jump(nil); got != c.want {
+			t.Errorf("%d joined by %d: %s, want %s", c.n, c.op, got, c.want)
+		}
 	}
 	var deep []op
 	for i := range 100 {

@@ -14,9 +14,12 @@ const (
 	maxLookedAt     = 1 << 14 // those for the definitions of one register
 	maxPointerSteps = 1 << 12 // those for the address of what is a whole pointer in any case
 	maxAddedSteps   = 1 << 12 // those for what is added to the address of a table
+	maxCopiedSteps  = 1 << 14 // those for what is copied beside the address of a table
 	maxNesting      = 64      // values that depend on one another
 	maxJoins        = 1 << 10 // places where ways meet
 	maxCount        = 1 << 16 // entries of a table
+	maxPadding      = 16      // nops between a call and where branches lead
+	maxLoop         = 1 << 10 // instructions of a loop that only indirect jumps lead into
 )
 
 // none stands for an index that there is not, settled for a definition that has
@@ -46,10 +49,12 @@ type Tracer struct {
 	steps, depth int // left
 	shallow      int // where it is not 0, nothing is looked for where ways meet
 	joins        []join
-	circle       int // the first of joins that has come to depend on itself
+	circle       int       // the first of joins that has come to depend on itself
+	copied       []meeting // that the value of one is copied from
 	seen         []uint64
 	work, found  []position
-	pairs        [maxMeets]pair   // likewise, for two locations to be equal
+	pairs        []pair           // of locations, that are taken to be equal
+	equal        bool             // some of these are, wherever that was asked for
 	meets        [maxMeets]origin // where ways meet that are gone back for a bound
 }
 
@@ -63,6 +68,7 @@ const (
 	markFalls   mark = 1 << 62 // execution comes from the one before
 	markEntry   mark = 1 << 61 // functions call it
 	markLabel   mark = 1 << 60 // indirect jumps lead there
+	markLoop    mark = 1 << 59 // and only from further down in a loop, besides
 )
 
 // position is an instruction, and how far what is looked for is from its base
@@ -118,6 +124,24 @@ func (t *Tracer) link() {
 		}
 		reached = (reached || t.into[k] != 0 || k == 0 || !t.isa.IsPadding(inst)) && inst.Continues()
 	}
+	for k := range t.insts {
+		if int(t.into[k]) > k+1 && t.isLoop(k) {
+			t.marks[k] |= markLoop
+		}
+	}
+}
+
+// isLoop reports whether the only way to instruction k comes from itself. Indirect
+// jumps lead there as well, else nothing would.
+func (t *Tracer) isLoop(k int) bool {
+	j, _, ok := t.onlyWay(k)
+	for range maxLoop {
+		if !ok || j == k {
+			break
+		}
+		j, _, ok = t.onlyWay(j)
+	}
+	return ok && j == k
 }
 
 // branch enters the branch k.
@@ -193,9 +217,17 @@ func (t *Tracer) changes(p int) Set {
 // whether that is by a taken branch; ok is false where there may be several.
 func (t *Tracer) before(j int) (p int, taken, ok bool) {
 	t.steps--
+	if t.steps < 0 {
+		return 0, false, false
+	}
+	return t.onlyWay(j)
+}
+
+// onlyWay is before without a limit.
+func (t *Tracer) onlyWay(j int) (p int, taken, ok bool) {
 	m, branch := t.marks[j], t.into[j]
 	switch {
-	case t.steps < 0, m&(markEntry|markLabel) != 0:
+	case m&(markEntry|markLabel|markLoop) != 0:
 		return 0, false, false
 	case m&markFalls != 0:
 		return j - 1, false, branch == 0
@@ -210,19 +242,20 @@ func (t *Tracer) before(j int) (p int, taken, ok bool) {
 type ways uint8
 
 const (
-	// sureWays are the ways over direct branches, but not over a call to where
-	// branches lead as well: it may be one that never returns.
+	// sureWays are the ways over direct branches, but not over a call that may never
+	// return.
 	sureWays ways = iota
 	directWays
 	// allWays lead over indirect jumps too, where there is no other.
 	allWays
 )
 
-// definitions returns the instructions that the value of w before j may come
-// from: the last on each way that changes it; none as an index stands for the
-// function's caller. They are put at the end of t.found. ok is false where it
-// takes too long to find them.
-func (t *Tracer) definitions(w location, j int, over ways) (start int, ok bool) {
+// definitions returns the instructions that the value of m may come from: the last
+// on each way that changes it; none as an index stands for the function's caller.
+// They are put at the end of t.found. ok is false where it takes too long to find
+// them.
+func (t *Tracer) definitions(m meeting, over ways) (start int, ok bool) {
+	w, j := m.where, int(m.at)
 	start = len(t.found)
 	least := t.steps - maxLookedAt
 	clear(t.seen)
@@ -231,7 +264,14 @@ func (t *Tracer) definitions(w location, j int, over ways) (start int, ok bool) 
 	if t.enter(j, w.disp, over, &indirect) {
 		t.work = append(t.work, position{int32(j - 1), w.disp})
 	}
-	for len(t.work) > 0 {
+	for {
+		if len(t.work) == 0 && indirect && len(t.found) == start { // a loop that no other way leads into
+			indirect = false
+			t.enterIndirect(j, m.where.disp)
+		}
+		if len(t.work) == 0 {
+			return start, true
+		}
 		at := t.work[len(t.work)-1]
 		t.work = t.work[:len(t.work)-1]
 		p := int(at.at)
@@ -250,7 +290,6 @@ func (t *Tracer) definitions(w location, j int, over ways) (start int, ok bool) 
 			return start, false
 		}
 	}
-	return start, true
 }
 
 // visit marks instruction p as seen and reports whether it was not.
@@ -277,12 +316,26 @@ func (t *Tracer) enter(j int, disp uint64, over ways, indirect *bool) (falls boo
 		t.found = append(t.found, position{none, disp})
 		return false
 	case m&markFalls != 0:
-		return over != sureWays || first == 0 || !t.insts[j-1].IsCall()
+		return over != sureWays || !t.afterCall(j, first != 0)
 	case first == 0 && *indirect:
 		*indirect = false
 		t.enterIndirect(j, disp)
 	}
 	return false
+}
+
+// afterCall reports whether a call that may never return comes right before
+// instruction j: branches lead there as well, or padding stands between, which is not
+// put where it would be executed for nothing.
+func (t *Tracer) afterCall(j int, branches bool) bool {
+	k := j - 1
+	for range maxPadding {
+		if k == 0 || t.into[k] != 0 || !t.isa.IsPadding(&t.insts[k]) {
+			break
+		}
+		k--
+	}
+	return t.insts[k].IsCall() && (branches || k < j-1)
 }
 
 // enterIndirect puts the indirect jumps on the list that stay in the function

@@ -129,7 +129,8 @@ func (t *Tracer) merge(a, b value) value {
 		return number(worse(a.what, b.what))
 	}
 	pointers := t.isPointer(&a) && t.isPointer(&b)
-	a.index, b.index, a.outer, b.outer = noUse, noUse, noUse, noUse
+	a.index = t.eitherUse(&a, &b)
+	b.index, a.outer, b.outer = a.index, noUse, noUse
 	switch {
 	case a.kind == kindFar || b.kind == kindFar:
 		return number(WhatArithmetic)
@@ -141,6 +142,22 @@ func (t *Tracer) merge(a, b value) value {
 		return a.span(b)
 	}
 	return failed(WhatSeveral)
+}
+
+// eitherUse returns the use of the index of a or of b, which is known where both are
+// masked.
+func (t *Tracer) eitherUse(a, b *value) use {
+	if a.kind < kindElement || a.kind != b.kind || a.number != b.number {
+		return noUse
+	}
+	u, v := t.maskOf(&a.index), t.maskOf(&b.index)
+	if u.mask < v.mask {
+		u = v
+	}
+	if u.mask == unmasked {
+		return noUse
+	}
+	return u
 }
 
 // worse returns which of two reasons is told.
@@ -217,7 +234,9 @@ func (t *Tracer) combine(a, b value, ua, ub use) value {
 	case kindTarget, kindElement:
 		return b.plus(a.number)
 	case kindEntry:
-		b.outer = ub
+		if b.outer.reg == NoReg {
+			b.outer = ub
+		}
 		return b.plus(a.number)
 	case kindFailed:
 		if b.what == WhatExtension {
@@ -284,7 +303,7 @@ func (v value) extended(bits uint8, signed bool, shift uint8, u use, check uint6
 		return constant(extend(v.number, bits, signed) << shift)
 	case kindEntry:
 		if bits >= 8*v.width {
-			return v.widened(bits, signed).shifted(shift)
+			return v.widened(bits, signed).shifted(shift, u)
 		}
 	case kindIndex:
 		if bits >= 32 {
@@ -299,6 +318,15 @@ func (v value) extended(bits uint8, signed bool, shift uint8, u use, check uint6
 	w := varying(u, shift)
 	w.what = v.what
 	return w
+}
+
+// indexing returns v as a part of an address that something is loaded from: an entry
+// that is extended in two ways is as good an index as any number.
+func (v value) indexing() value {
+	if v.kind == kindFailed && v.what == WhatExtension {
+		return number(WhatArithmetic)
+	}
+	return v
 }
 
 // widened returns the entry v after the extension of its lowest bits to 64.
@@ -316,15 +344,19 @@ func (v value) widened(bits uint8, signed bool) value {
 	return v
 }
 
-// readAt returns the index v, which is read at u.
+// readAt returns the index v, which is read at u, where that is no multiple of it.
 func (v value) readAt(u use) value {
-	if v.index.reg == NoReg && v.scale == 0 {
+	if v.scale == 0 {
 		v.index.reg, v.index.at = u.reg, u.at
 	}
 	return v
 }
 
-func (v value) shifted(n uint8) value {
+// shifted returns the entry v, shifted to the left; u is where it is read before that.
+func (v value) shifted(n uint8, u use) value {
+	if n > 0 && v.kind == kindEntry && v.shift == 0 {
+		v.outer = u
+	}
 	v.shift += n
 	return v
 }

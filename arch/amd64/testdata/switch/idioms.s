@@ -476,4 +476,158 @@ operations_table:
 5:	jmp *%rax
 	done mixed
 
+# The call never returns: nothing would execute the padding after it.
+	function spawned
+	lea spawned_table(%rip), %r13
+8:	cmp $3, %edi
+spawned_check = . - 3
+	ja 5f
+	mov %edi, %eax
+	movslq (%r13,%rax,4), %rax
+	add %r13, %rax
+	jmp *%rax
+5:	lea absolute(%rip), %r13
+	call absolute
+	nopl (%rax)
+1:	inc %edi
+	jmp 8b
+2:	nop
+3:	nop
+4:	ret
+	done spawned
+	relative spawned
+
+# The index comes from a table of its own and is extended in two ways.
+	function rules
+	lea rules_lengths(%rip), %rax
+	movswl (%rax,%rdi,2), %r12d
+	mov %r12d, %eax
+	sub $8, %eax
+	cmp $3, %ax
+rules_check = . - 4
+	ja 4f
+	lea rules_table(%rip), %rdx
+	movzwl %ax, %eax
+	movslq (%rdx,%rax,4), %rax
+	add %rdx, %rax
+	jmp *%rax
+	targets rules
+	relative rules
+	.section .rodata
+rules_lengths:
+	.short 8, 9, 10, 11
+	.text
+
+# One cell of memory by two registers.
+	function cell
+	mov %rsi, %r12
+	push %rbx
+	cmpl $3, (%rsi)
+cell_check = . - 3
+	ja 4f
+	mov (%r12), %eax
+	jmp *cell_table(,%rax,8)
+	targets cell
+	addresses cell
+
+# The register is copied between the comparison and the load.
+	function renamed
+	cmpb $3, (%rax)
+renamed_check = . - 3
+	mov %rax, %rsi
+	ja 4f
+	movzbl (%rsi), %eax
+	jmp *renamed_table(,%rax,8)
+	targets renamed
+	addresses renamed
+
+# As GCC without optimization has it.
+	function short
+	movzwl 100(%rdi), %eax
+	cwtl
+	cmp $3, %eax
+short_check = . - 3
+	ja 4f
+	mov %eax, %eax
+	lea 0(,%rax,4), %rdx
+	lea short_table(%rip), %rax
+	mov (%rdx,%rax), %eax
+	cltq
+	lea short_table(%rip), %rdx
+	add %rdx, %rax
+	jmp *%rax
+	targets short
+	relative short
+
+# Two loads from one table.
+	function bytes
+	movzbl (%rdi), %eax
+	mov bytes_table(,%rax,8), %rax
+	test %esi, %esi
+	je 5f
+bytes_check:
+	movzbl 1(%rdi), %edx
+	mov bytes_table(,%rdx,8), %rax
+5:	jmp *%rax
+	targets bytes
+	addresses bytes
+
+# Only the jump itself leads into a loop.
+	function scanned
+	movzbl (%rdi), %eax
+8:	cmp $3, %al
+scanned_check = . - 2
+	ja 4f
+	jmp *scanned_table(,%rax,8)
+2:	cmp $10, %al
+	je 8b
+1:	movzbl 1(%rdi), %eax
+	add $1, %rdi
+	test %al, %al
+	jne 2b
+	jmp 8b
+3:	nop
+4:	ret
+	done scanned
+	addresses scanned
+
+# The index is copied before a loop, and its other copy compared in it.
+	function looped
+	mov %ebp, %edi
+	lea looped_table(%rip), %rsi
+8:	cmp $3, %ebp
+looped_check = . - 3
+	ja 4f
+	movslq (%rsi,%rdi,4), %rcx
+	add %rsi, %rcx
+	jmp *%rcx
+1:	test %eax, %eax
+	je 2f
+	test %ecx, %ecx
+	je 3f
+	test %edx, %edx
+	je 5f
+	inc %eax
+5:	inc %eax
+3:	inc %eax
+2:	inc %eax
+	jne 8b
+4:	ret
+	done looped
+	relative looped
+
+# A loop in which the compared register is another than the index: only the jump
+# itself leads there.
+	function unrelated
+	jmp *%r8
+8:	dec %ecx
+	jne 8b
+	dec %edx
+	jne 8b
+	cmp $3, %edi
+	ja 4f
+	jmp *unrelated_table(,%rsi,8)
+	targets unrelated
+	addresses unrelated
+
 	.section .note.GNU-stack, "", @progbits

@@ -483,6 +483,33 @@ top_bits.check:
 	bctr
 	table two_levels
 
+# The index of the second level is compared before it is scaled.
+	function two_levels_compared
+	address 10, two_levels_compared.table
+	lbzx 9, 10, 3
+	clrlwi 8, 9, 24
+two_levels_compared.check:
+	cmplwi 8, 3
+	bgt two_levels_compared.default
+	rldic 9, 9, 2, 54
+	lwax 9, 10, 9
+	add 9, 9, 10
+	mtctr 9
+	bctr
+	table two_levels_compared
+
+# GCC looks at single values before it uses the table.
+	function below_too
+	address 10, below_too.table
+below_too.check:
+	cmplwi 3, 3
+	bgt below_too.default
+	cmplwi cr7, 3, 1
+	ble cr7, below_too.default
+	bgt below_too.default
+	dispatch
+	table below_too
+
 	function used_before
 	li 31, 5
 	cmpwi 3, 9
@@ -599,6 +626,32 @@ pc_relative.check:
 	bctr
 1:	blr
 	end own_address
+
+# Blocks that only indirect jumps lead to hand the address of a label round, as in the
+# GNU C library's printf.
+	function handed_round
+	ld 8, .Lhanded_round@toc(2)
+	mtctr 3
+	bctr
+	.irp slot, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96
+	std 8, \slot(1)
+	bl compare
+	ld 8, \slot(1)
+	mtctr 3
+	bctr
+	.endr
+	cmplwi 4, 90
+	mtctr 8
+	bgt 2f
+	blr
+1:	blr
+2:	bctr
+	end handed_round
+	.section .toc, "aw"
+	.p2align 3
+.Lhanded_round:
+	.quad 1b
+	.text
 
 	function counter
 	mtctr 3
