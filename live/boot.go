@@ -1,9 +1,9 @@
 package live
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 
 	"xol/image"
 	"xol/place"
@@ -64,7 +64,7 @@ func (b *bootImage) check(release string) error {
 		return &BootError{b.path, errors.New("it is no kernel")}
 	}
 	banner := b.image.Banner()
-	if banner != "" && !bytes.HasPrefix([]byte(banner), []byte("Linux version "+release+" ")) {
+	if banner != "" && !strings.HasPrefix(banner, "Linux version "+release+" ") {
 		return &BootError{b.path, fmt.Errorf("it is not that of the running kernel, but of %.60q", banner)}
 	}
 	return nil

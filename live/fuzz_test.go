@@ -95,7 +95,7 @@ func FuzzSections(f *testing.F) {
 		if len(loaded) > 60 || len(sections) > 0 && end-sections[0].Addr > most {
 			return
 		}
-		modules := moduleSections("m", loaded, syms, moduleLists)
+		modules := moduleSections("m", loaded, syms, []string{"_kprobe_blacklist", "__mcount_loc"})
 		if len(sections)+len(modules) > 0 {
 			m := &image.Memory{Machine: elf.EM_X86_64, Sections: append(sections, modules...), Symbols: syms, Read: func([]byte, uint64) error { return errNoSegment }}
 			if img, err := image.OpenMemory(m, image.Options{}); err == nil {

@@ -2,6 +2,7 @@ package live
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -231,7 +232,7 @@ func (k *Kernel) readProbes() {
 			k.armed = append(k.armed, p)
 		}
 	}
-	slices.SortFunc(k.armed, func(a, b Probe) int { return compare(a.Addr, b.Addr) })
+	slices.SortFunc(k.armed, func(a, b Probe) int { return cmp.Compare(a.Addr, b.Addr) })
 }
 
 var errHidden = errors.New("its addresses are 0, as the kernel hides them")
@@ -362,15 +363,4 @@ func (s System) loadedSections(module string) (loaded []loadedSection, err error
 		return nil, errHidden
 	}
 	return loaded, nil
-}
-
-// compare orders addresses.
-func compare(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

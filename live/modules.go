@@ -59,7 +59,7 @@ func (m *loadedModules) Count(module, symbol string) (n int, known bool) {
 	return n, m.known
 }
 
-// sorted returns the names of the modules that symbols name.
+// sorted returns their names.
 func (m *loadedModules) sorted() []string {
 	var names []string
 	for name := range m.names {

@@ -3,6 +3,7 @@ package live
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"xol/image"
 )
@@ -18,7 +19,7 @@ var boundNames = []string{
 func boundsOf(syms []image.MapSymbol) bounds {
 	b := make(bounds, len(boundNames))
 	for i := range syms {
-		if s := &syms[i]; s.Module == "" && s.Name[0] == '_' && slices.Contains(boundNames, s.Name) {
+		if s := &syms[i]; s.Module == "" && strings.HasPrefix(s.Name, "_") && slices.Contains(boundNames, s.Name) {
 			b[s.Name] = s.Addr
 		}
 	}
@@ -132,9 +133,6 @@ const farthest = 1 << 20
 // stay when the module has been loaded.
 var moduleTables = []string{"__jump_table", "__bug_table", "__ex_table", ".static_call_sites"}
 
-// moduleLists are those that the kernel also tells of by files.
-var moduleLists = []string{"_kprobe_blacklist", "__mcount_loc"}
-
 // loadedSection is a section of a module where it has been loaded.
 type loadedSection struct {
 	name string
@@ -178,15 +176,10 @@ func moduleSections(module string, loaded []loadedSection, syms []image.MapSymbo
 
 // freed reports whether the kernel frees a section of a module when that has been
 // loaded [kernel/module/main.c, module_init_section].
-func freed(name string) bool { return len(name) >= 5 && name[:5] == ".init" }
+func freed(name string) bool { return strings.HasPrefix(name, ".init") }
 
 func holdsData(name string) bool {
-	for _, prefix := range []string{".rodata", ".data"} {
-		if len(name) >= len(prefix) && name[:len(prefix)] == prefix {
-			return true
-		}
-	}
-	return false
+	return strings.HasPrefix(name, ".rodata") || strings.HasPrefix(name, ".data")
 }
 
 // lastFunction returns the address of the last function in a range; 0 where there is
