@@ -124,11 +124,6 @@ func New(img *image.Image, opt Options) (*Analysis, error) {
 		a.functions, err = img.Functions(a.Extent)
 		return err
 	})
-	var marks place.Marks
-	g.Go(func() (err error) {
-		marks, err = img.Marks()
-		return err
-	})
 	a.boot = new(bootText)
 	if !opt.AsFile && !img.Running() {
 		g.Go(func() (err error) {
@@ -136,6 +131,11 @@ func New(img *image.Image, opt Options) (*Analysis, error) {
 			return err
 		})
 	}
+	var marks place.Marks // which wait for the functions halfway: they had best start before
+	g.Go(func() (err error) {
+		marks, err = img.Marks()
+		return err
+	})
 	err = a.chooseRules(&opt)
 	if unread := g.Wait(); err == nil {
 		err = unread

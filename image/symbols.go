@@ -102,9 +102,9 @@ func (t *symtab) read(im *file, table, names *section, extended []byte) error {
 	half := len(t.syms) / 2
 	var errs [3]error
 	var reading sync.WaitGroup
-	reading.Go(func() { t.names, errs[0] = im.readString(names) })
+	reading.Go(func() { errs[1] = t.decode(im, table, extended, 0, half, nameBytes) })
 	reading.Go(func() { errs[2] = t.decode(im, table, extended, half, len(t.syms), nameBytes) })
-	errs[1] = t.decode(im, table, extended, 0, half, nameBytes)
+	t.names, errs[0] = im.readString(names)
 	reading.Wait()
 	return cmp.Or(errs[:]...)
 }
