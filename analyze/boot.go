@@ -61,6 +61,7 @@ func readBootText(img *image.Image, isa arch.ISA) (*bootText, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.settled, b.marks = make([]textPatch, 0, len(alts)), make(place.Marks, 0, len(alts))
 	for from, to := 0, 0; from < len(alts); from = to {
 		for to = from + 1; to < len(alts) && alts[to].Addr == alts[from].Addr; {
 			to++

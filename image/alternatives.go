@@ -295,6 +295,7 @@ func (r *alternativeReader) ftraceEntries() error {
 		}
 		for i := range parts {
 			t := &parts[i]
+			r.list = slices.Grow(r.list, len(t.data)/8)
 			t.each(8, func(off int) {
 				addr := t.order.u64(t.data[off:])
 				writes(kernelText{&r.marker}, addr, r.ftraceAdjust(addr), take)

@@ -104,7 +104,7 @@ func (im *file) rawContents(s *section) ([]byte, error) {
 	if s.flags&elf.SHF_COMPRESSED != 0 && !s.alloc() {
 		return im.decompressed(s)
 	}
-	b := make([]byte, s.size)
+	b := room[byte](int(s.size))
 	return b, im.readAt(b, int64(s.off), "section "+s.name)
 }
 
