@@ -122,7 +122,8 @@ type Placed struct {
 	Err     error          // another reason that it is not there
 
 	index int
-	timer int // of those in its file
+	timer int   // of those in its file
+	laid  *laid // where it has come to be last; nil where it has not
 
 	// Where it is counted, in all processes.
 	counts []countRef
@@ -135,10 +136,12 @@ type Summary struct {
 	Probes, Jumps, Breakpoints int
 	Refused                    map[string]int // by rule id, or "memory", "text"
 	Hits                       uint64
-	// Missed are calls of Time probes that were not measured, since too many others were
-	// open: of 4,096, some are likely to be missed. Lost are probes that went away with
-	// their text.
-	Missed, Lost uint64
+	// Missed are returns of Time probes that were not measured: the calls had begun before
+	// the probe was there, another function had jumped into this one, or too many other
+	// calls were open: of 4,096, some are likely to be missed.
+	Missed uint64
+	// Lost are probes whose text has been unmapped, and not mapped again.
+	Lost uint64
 	// LongestStop is how long all threads of a process were stopped at a time, at most.
 	LongestStop time.Duration
 }

@@ -180,15 +180,16 @@ func (e *engine) drop(p *process.Process) {
 		return
 	}
 	for _, q := range s.placed {
-		e.release(q)
+		e.release(q, false)
 	}
 	s.placed = nil
 }
 
-// release tells the front of a placement that no process has any more.
-func (e *engine) release(q *placed) {
+// release tells the front of a placement that no process has any more; unmapped says that
+// its text has gone, and not the last process.
+func (e *engine) release(q *placed, unmapped bool) {
 	if *q.spaces--; *q.spaces == 0 {
-		e.lost = errors.Join(e.lost, e.front.gone(q.number))
+		e.lost = errors.Join(e.lost, e.front.gone(&gonePlacement{q.number, unmapped}))
 	}
 }
 
@@ -293,7 +294,7 @@ func (e *engine) unload(p *process.Process, s *space, gone []*placed) error {
 	}
 	var unused []*placed
 	for _, q := range gone {
-		e.release(q)
+		e.release(q, true)
 		if !slices.ContainsFunc(p.Tasks(), func(th *process.Thread) bool { return !th.Stopped() || q.owns(th.PC()) }) {
 			unused = append(unused, q)
 		}
@@ -315,7 +316,7 @@ func (e *engine) put(p *process.Process, s *space, q *placed, of *process.Mappin
 	}
 	err = e.front.installed(&done)
 	if !slices.Contains(s.placed, q) {
-		e.release(q)
+		e.release(q, false)
 	}
 	return err
 }
@@ -558,7 +559,7 @@ func (e *engine) clean(p *process.Process) error {
 		err = e.remove(p, s, s.placed)
 	}
 	for _, q := range s.placed {
-		e.release(q)
+		e.release(q, false)
 	}
 	s.placed = nil
 	return goneIsFine(err)

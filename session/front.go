@@ -23,7 +23,7 @@ type front interface {
 	// installed tells what has become of a placement.
 	installed(i *installed) error
 	// gone tells that no process has a placement any more.
-	gone(number int) error
+	gone(g *gonePlacement) error
 	// hit tells of a thread at a gate, which waits for the return. mem is the memory as the
 	// program has it.
 	hit(h *gateHit, mem machine.Memory) error
@@ -58,6 +58,12 @@ type placement struct {
 type corrected struct {
 	Layout int
 	instrument.Correction
+}
+
+// gonePlacement is a placement that no process has any more.
+type gonePlacement struct {
+	Number   int
+	Unmapped bool // its text has gone, and not the last process
 }
 
 // installed is a placement that has been put into a process, or could not be.

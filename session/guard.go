@@ -88,7 +88,7 @@ type toFront struct {
 	Installed *installed
 	Hit       *gateHit
 	Corrected *corrected
-	Gone      *int          // the number of a placement
+	Gone      *gonePlacement
 	Stopped   time.Duration // the longest stop
 	Exited    *exit
 	Memory    []byte // answers Read
@@ -261,7 +261,7 @@ func (g *guard) plan(m *mapped) ([]placement, error) {
 
 func (g *guard) stopped(longest time.Duration) error { return g.write(&toFront{Stopped: longest}) }
 
-func (g *guard) gone(number int) error { return g.write(&toFront{Gone: &number}) }
+func (g *guard) gone(p *gonePlacement) error { return g.write(&toFront{Gone: p}) }
 
 func (g *guard) installed(i *installed) error {
 	_, err := g.ask(&toFront{Installed: i})
@@ -404,7 +404,7 @@ func (g *guarded) answer(m *toFront) error {
 	case m.Stopped != 0:
 		return s.stopped(m.Stopped)
 	case m.Gone != nil:
-		return s.gone(*m.Gone)
+		return s.gone(m.Gone)
 	case m.Exited != nil:
 		return s.exited(m.Exited.PID, m.Exited.Status)
 	case m.Set:

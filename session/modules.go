@@ -55,6 +55,8 @@ type laid struct {
 	// places are those that are not settled.
 	places     []plannedPlace
 	histograms uint64
+	// unmapped says that the text has gone from the last process that had it.
+	unmapped bool
 	tally
 }
 
@@ -86,6 +88,7 @@ func (s *Session) plan(m *mapped) (list []placement, err error) {
 		delta := bias - at.bias
 		free = without(free, at.memory, delta)
 		s.placements = append(s.placements, at)
+		at.unmapped = false
 		list = append(list, placement{
 			Number: len(s.placements) - 1, File: i, Layout: at.number, New: layout, Delta: delta, Semaphores: w.semaphores(bias),
 		})
@@ -208,12 +211,13 @@ func (s *Session) installed(i *installed) error {
 }
 
 // gone learns that no process has a placement any more.
-func (s *Session) gone(number int) error {
+func (s *Session) gone(g *gonePlacement) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	at := s.placements[number]
-	s.placements[number] = nil
-	return at.end(number)
+	at := s.placements[g.Number]
+	s.placements[g.Number] = nil
+	at.unmapped = g.Unmapped && !slices.Contains(s.placements, at)
+	return at.end(g.Number)
 }
 
 // stopped notes how long a process was stopped at most.
@@ -588,7 +592,7 @@ func (l *laid) settle(s *Session, other []int) {
 			p.placed.Err = err
 			continue
 		}
-		p.placed.Way, p.placed.Err = Breakpoint, nil
+		p.placed.Way, p.placed.Err, p.placed.laid = Breakpoint, nil, l
 		if p.plan.Jumps() {
 			p.placed.Way = Jump
 		}

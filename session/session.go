@@ -206,6 +206,9 @@ func (s *Session) Summary() Summary {
 	defer s.mutex.Unlock()
 	sum.LongestStop = s.longest
 	for _, p := range s.placed {
+		if p.laid != nil && p.laid.unmapped {
+			sum.Lost++
+		}
 		for _, t := range p.timers {
 			sum.Missed += t.laid.word(t.addr + counterSize*detour.HistogramMissed)
 		}

@@ -5,6 +5,7 @@ package session_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -209,5 +210,42 @@ func TestDetachLeavesNothing(t *testing.T) {
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestUnmappedTextIsLost has a program load libraries, one after the other. One that is
+// loaded again has its probes again.
+func TestUnmappedTextIsLost(t *testing.T) {
+	mayTrace(t)
+	program := build(t, "loads.c")
+	one, other := build(t, "answer.c", "-shared", "-fPIC"), build(t, "answer.c", "-shared", "-fPIC")
+	answers := func(m *session.Module) ([]session.Probe, error) {
+		library := *m
+		library.Program = filepath.Base(m.Path) == filepath.Base(one)
+		return named("answer")(&library)
+	}
+	for _, c := range []struct {
+		name string
+		load []string
+		hits map[string]uint64
+		lost uint64
+	}{
+		{"none", []string{one}, map[string]uint64{one: 1}, 0},
+		{"the first", []string{one, other}, map[string]uint64{one: 1, other: 1}, 1},
+		{"the second", []string{one, other, one}, map[string]uint64{one: 2, other: 1}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := run(t, append([]string{program}, c.load...), session.Options{Select: answers})
+			hits := map[string]uint64{}
+			for _, p := range s.Placed() {
+				hits[p.Module.Path] += s.Hits(p)
+			}
+			if !maps.Equal(hits, c.hits) {
+				t.Errorf("%v, want %v", hits, c.hits)
+			}
+			if n := s.Summary().Lost; n != c.lost {
+				t.Errorf("%d are lost, want %d", n, c.lost)
+			}
+		})
 	}
 }

@@ -120,7 +120,7 @@ func (f *fakeSession) Wait(ctx context.Context) (syscall.WaitStatus, bool, error
 }
 
 func (f *fakeSession) Summary() session.Summary {
-	s := session.Summary{Probes: len(f.placed), Refused: map[string]int{}, Missed: 1}
+	s := session.Summary{Probes: len(f.placed), Refused: map[string]int{}, Missed: 1, Lost: 2}
 	for _, p := range f.placed {
 		switch {
 		case p.Refused != nil:

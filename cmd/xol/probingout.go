@@ -63,8 +63,11 @@ func (r *probingRun) summaryLines(s *session.Summary) []string {
 	if refused > 0 {
 		lines = append(lines, fmt.Sprintf("%d refused: %s", refused, strings.Join(reasons, ", ")))
 	}
-	if s.Missed > 0 || s.Lost > 0 {
-		lines = append(lines, fmt.Sprintf("%s missed, %s lost", count(s.Missed, "hit"), count(s.Lost, "probe")))
+	if s.Missed > 0 {
+		lines = append(lines, count(s.Missed, "return")+" not measured, as the start of the call was not seen")
+	}
+	if s.Lost > 0 {
+		lines = append(lines, count(s.Lost, "probe")+" lost: the text has been unmapped")
 	}
 	return lines
 }

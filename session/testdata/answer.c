@@ -1,0 +1,2 @@
+// A library.
+int answer(void) { return 42; }
