@@ -26,8 +26,8 @@
 #             kprobe_events says of a few hundred probes what xol check and explain say, of the
 #             kernel's file and of the kernel that runs
 # make newest every test with the newest engine that Debian has
-# make screenshots  the pictures in docs/screenshots, of reports on KERNEL and PROGRAM
-#             (needs chromium)
+# make screenshots  the pictures in docs/screenshots, of reports on KERNEL and OTHER_KERNEL, and
+#             in .cache/pages/site, of the site, to be looked at (needs chromium)
 # make page-library  the library that lays out the report's map, by npm
 # make bench  every benchmark
 # make peers  xol beside other decoders, disassemblers and probes, in ROUNDS rounds: writes
@@ -175,7 +175,7 @@ vm: | toolchain
 newest: .cache/newest.mk
 	$(MAKE) ENGINE=$< test
 
-screenshots: build
+screenshots: build site
 	@mkdir -p .cache/pages
 	ln -sf $(abspath $(KERNEL)) .cache/pages/vmlinux-6.12
 	ln -sf $(abspath $(OTHER_KERNEL)) .cache/pages/vmlinux-7.3
@@ -187,6 +187,8 @@ screenshots: build
 		"report-comparison=.cache/pages/kernels.html#/compare?a=0&b=2"
 	$(GO) run ./scripts/screenshots -themes dark docs/screenshots \
 		"report-overview=.cache/pages/kernel.html#/?metric=optimizable"
+	$(GO) run ./scripts/screenshots .cache/pages/site site-first=dist/site/index.html \
+		site-tutorial=dist/site/tutorial.html site-rules=dist/site/reference/rules/amd64.html site-json=dist/site/reference/json.html
 
 page-library:
 	scripts/vendor-d3

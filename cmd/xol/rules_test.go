@@ -245,7 +245,11 @@ func section(t *testing.T, b *strings.Builder, id string, list []ruleEntry, comm
 			t.Errorf("%s: xol %s does not give it", id, command)
 		}
 		if spans := spansOf(profiles); spans != "" {
-			fmt.Fprintf(b, "\nIn the profiles %s.\n", spans)
+			noun := "profiles"
+			if len(profiles) == 1 {
+				noun = "profile"
+			}
+			fmt.Fprintf(b, "\nIn the %s %s.\n", noun, spans)
 		}
 		fmt.Fprintf(b, "\n    xol %s\n", command)
 	case test != "":
