@@ -123,7 +123,7 @@ vuln: | toolchain
 	@scripts/vuln
 
 race: | toolchain
-	CGO_ENABLED=1 $(GO) test -race -tags "$(TAGS)" ./...
+	CGO_ENABLED=1 $(GO) test -race -timeout 3h -tags "$(TAGS)" ./...
 
 # Vet compiles every package and every test, here without cgo: the static
 # commands must not need a C compiler.
