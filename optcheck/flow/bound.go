@@ -138,6 +138,7 @@ type limit struct {
 	first, last int64
 	check       uint64
 	bound       Bound
+	looped      bool // some way comes back to where the limit is asked for
 }
 
 // isKnown reports whether there is a limit on some way, be it not on a loop.
@@ -152,6 +153,8 @@ func (l limit) plus(n uint64) limit {
 
 // either returns the limit of a number that has one of two.
 func (l limit) either(o limit) limit {
+	looped := l.looped || o.looped || o.bound == boundLoop
+	l.looped, o.looped = looped, looped
 	switch {
 	case l.bound == BoundNone, l.bound == boundLoop:
 		return o
@@ -171,7 +174,7 @@ func (a *origins) masked() limit {
 	if x.mask >= maxMask {
 		return limit{}
 	}
-	return limit{0, int64(x.mask), x.check, BoundMask}.plus(x.add)
+	return limit{last: int64(x.mask), check: x.check, bound: BoundMask}.plus(x.add)
 }
 
 // unsigned reports whether a is below the half of what so many bits hold.
@@ -205,14 +208,10 @@ func (t *Tracer) sameNumber(x, y *origin) bool {
 // hold the same.
 func (t *Tracer) sameCell(x, y *origin) bool {
 	w := x.location
-	if w.base = y.base; w.reg != NoReg || w != y.location || w.base == NoReg || x.base == NoReg {
+	if w.base = y.base; x.at < 0 || w != y.location || w.base == NoReg || x.base == NoReg {
 		return false
 	}
-	if a, b := (location{reg: x.base}), (location{reg: y.base}); x.at < 0 {
-		return t.equalOnAll(a, b, int(^x.at))
-	} else {
-		return t.equalOn(a, b, int(x.at))
-	}
+	return t.equalOn(location{reg: x.base}, location{reg: y.base}, int(x.at))
 }
 
 // pair is two locations that may hold the same before instruction at.
@@ -278,7 +277,7 @@ func (t *Tracer) isWithin(x, y *origin, meets int) bool {
 // maskedOnAll returns the limit that the bits tell which are left of x by whatever
 // sets it, on all ways to where ways meet.
 func (t *Tracer) maskedOnAll(x *origin, meets int) (most limit) {
-	if x.at >= 0 || meets == maxMeets {
+	if x.at >= 0 || meets == maxMeets || t.marks[^x.at]&markLabel != 0 {
 		return limit{}
 	}
 	for k := range t.meets[:meets] {
@@ -485,8 +484,8 @@ func (t *Tracer) limitedOnAll(a *origins, j, meets int) limit {
 			return a.masked()
 		}
 	}
-	if most.bound == BoundNone || most.bound == BoundCompare && x.add != 0 {
-		return a.masked() // what is counted down over several ways may have fewer values
+	if most.bound == BoundNone || x.add != 0 && (most.bound == BoundCompare || most.looped) {
+		return a.masked() // what is counted down over several ways may have fewer values, in a loop more
 	}
 	return most.plus(x.add)
 }

@@ -169,6 +169,8 @@ func TestJumps(t *testing.T) {
 		{name: "put together", want: relative, code: ops(
 			set(1, Const(0x50)), set(1, Expr{Op: OpInsert, A: 1, B: NoReg, From: 0, Bits: 16, K: 0x50}),
 			set(1, Expr{Op: OpField, A: 1, B: NoReg, Bits: 64, Shift: 16}), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "put together after a shift, and an index", want: unresolved(WhatIndex), code: ops(
+			set(1, Const(0x50)), set(1, Expr{Op: OpField, A: 1, B: NoReg, Bits: 64, Shift: 16}), set(1, Expr{Op: OpInsert, A: 1, B: NoReg, Bits: 16, K: 0x50}), sum(3, 3, 1), jumpBy(3))},
 		{name: "from the middle", want: relative, code: ops(
 			set(1, Const(dataAt<<4|3)), set(1, Expr{Op: OpField, A: 1, B: NoReg, From: 4, Bits: 60}), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
 		{name: "masked constant", want: relative, code: ops(
@@ -203,6 +205,14 @@ func TestJumps(t *testing.T) {
 		{name: "call that returns to the next instruction", want: unresolved(WhatNumber), code: ops(
 			set(9, Address(dataAt)), at("x", nop()), load(3, 9, 2, 2, 0, 4, true), sum(3, 3, 9), at("asked", jumpBy(3)),
 			at("y", set(9, Address(dataAt+64))), call("f"), set(8, Expr{}), jump("x"), other("y"))},
+		{name: "sum in a loop, and a table", want: unresolved(WhatIndex), code: ops(nop(), at("x", sum(3, 3, 1)), set(1, Address(dataAt)), other("x"), jumpBy(3))},
+		{name: "landing pad at the start", want: pointer, code: ops(at("entry", nop()), jumpBy(3))},
+		{name: "branch to the start", want: unresolved(WhatArithmetic), code: ops(at("x", jumpBy(3)), sum(3, 3, 1), other("x"))},
+		{name: "table that is formed in a later function", want: pointer, code: ops(ret(), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3), at("asked", jumpBy(3)),
+			at("entry", set(1, Address(dataAt))), jumpBy(5))},
+		{name: "moved where only an indirect jump leads, before ways meet", want: relative, code: ops(set(1, Address(dataAt-8)), jumpBy(9), set(4, Add(1, 8)), other("x"), at("x", nop()),
+			load(3, 4, 2, 2, 0, 4, true), sum(3, 3, 4), jumpBy(3))},
+		{name: "argument that is copied, or a whole word of a table", want: pointer, code: ops(set(3, Copy(3)), other("x"), load(3, NoReg, 2, 3, dataAt, 8, false), at("x", jumpBy(3)))},
 		{name: "handed round by blocks that only indirect jumps lead to", want: relative, code: slices.Concat(
 			ops(set(9, Address(dataAt)), jumpBy(5)), handed(12), ops(load(3, 9, 2, 2, 0, 4, true), sum(3, 3, 9), jumpBy(3)))},
 		{name: "label handed round by blocks that only indirect jumps lead to", pieces: true, mem: toyMemory{pointers: map[uint64]uint64{dataAt + 512: own}},
@@ -240,6 +250,8 @@ func TestJumps(t *testing.T) {
 		{name: "one table by two bytes, the other way around", want: "table 0x500000 width 8, mask 256 at 0", code: ops(
 			load(2, 8, NoReg, 0, 0, 1, false), load(3, NoReg, 2, 3, dataAt, 8, false), other("x"),
 			load(4, 8, NoReg, 0, 0, 1, false), set(4, Field(4, 4, false)), load(3, NoReg, 4, 3, dataAt, 8, false), at("x", jumpBy(3)))},
+		{name: "a byte less one", want: "table 0x500000 width 8, mask 255 at 0", code: ops(
+			load(4, 8, NoReg, 0, 0, 1, false), set(4, Add(4, ^uint64(0))), load(3, NoReg, 4, 3, dataAt, 8, false), jumpBy(3))},
 		{name: "one table by a byte and an argument", want: "table 0x500000 width 8", code: ops(
 			load(2, 8, NoReg, 0, 0, 1, false), load(3, NoReg, 2, 3, dataAt, 8, false), other("x"), load(3, NoReg, 4, 3, dataAt, 8, false), at("x", jumpBy(3)))},
 		{name: "one table by a byte and one less", want: "table 0x500000 width 8", code: ops(
@@ -315,6 +327,8 @@ func TestJumps(t *testing.T) {
 			set(1, Address(dataAt)), store(1, toySP, 8), call("f"), load(1, toySP, NoReg, 0, 8, 8, false), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
 		{name: "spilled, the stack moves", want: relative, code: ops(
 			set(1, Address(dataAt)), store(1, toySP, 8), set(toySP, Add(toySP, ^uint64(15))), load(1, toySP, NoReg, 0, 24, 8, false),
+			load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "the stack is another", want: unresolved(WhatNumber), code: ops(set(toySP, Copy(7)), load(1, toySP, NoReg, 0, 8, 8, false),
 			load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
 		{name: "spilled, the stack is another", want: unresolved(WhatNumber), code: ops(
 			set(1, Address(dataAt)), store(1, toySP, 8), set(toySP, Copy(7)), load(1, toySP, NoReg, 0, 8, 8, false),
@@ -676,6 +690,21 @@ func TestBounds(t *testing.T) {
 		{name: "greater is nearer, and a store between", code: by(ops(cmp(2, 9), branch(Greater, "out"), storeAway(), cmp(2, 5), branch(Less, "out"))), want: none},
 		{name: "greater is nearer, and ways meet between", code: by(ops(cmp(2, 9), branch(Greater, "out"), other("x"), at("x", cmp(2, 5)), branch(Less, "out"))), want: none},
 		{name: "greater is nearer, of what is masked", code: by(ops(mask(2, 2, 15), set(8, Expr{}), cmp(2, 5), branch(Less, "out"))), want: ", mask 16 at 0"},
+		{name: "greater is nearer, and something between the other and its branch", code: by(ops(cmp(2, 9), set(8, Expr{}), branch(Greater, "out"), cmp(2, 5), branch(Less, "out"))), want: none},
+		{name: "greater is nearer, of another, and something between", code: by(ops(cmp(2, 9), branch(Greater, "out"), set(8, Expr{}), cmp(7, 5), branch(Less, "out"))), want: ", compare 10 at 0"},
+		{name: "no number in a register, and something between", code: by(ops(cmp(2, 9), branch(Greater, "out"), set(8, Expr{}), cmpReg(2, 7), branch(Greater, "out"))), want: none},
+		{name: "huge is nearer, and something between", code: by(ops(cmp(2, 5), branch(Greater, "out"), set(8, Expr{}), cmp(2, 1<<20), branch(Greater, "out"))), want: ", compare 6 at 0"},
+		{name: "not equal is nearer, and something between", code: by(ops(cmp(2, 9), branch(Greater, "out"), set(8, Expr{}), cmp(2, 5), branch(Equal, "out"))), want: ", compare 10 at 0"},
+		{name: "a number that is compared with the index", code: by(ops(cmp(2, 9), set(7, Const(4)), branch(Greater, "out"), cmpReg(7, 2), branch(Greater, "out"))), want: none},
+		{name: "compared again after the load, without a branch", want: ", compare 10 at 0", code: ops(cmp(2, 9), branch(Greater, "out"),
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), cmp(2, 9), sum(3, 3, 1), jumpBy(3))},
+		{name: "masked, and compared with more entries than there may be", code: by(ops(mask(2, 2, 15), cmp(2, maxCount), branch(Greater, "out"))), want: ", mask 16 at 0"},
+		{name: "spilled", code: by(ops(store(2, toySP, 8), load(2, toySP, NoReg, 0, 8, 8, false))), want: none},
+		{name: "jumped from right after another jump", code: by(ops(cmp(2, 5), branch(Greater, "out"), jump("in"), jumpBy(3), cmp(2, 3), branch(Greater, "out"), at("in", nop()))), want: ", compare 6 at 0"},
+		{name: "ways meet as often as they may", code: by(slices.Concat(ops(cmp(2, 3), branch(Greater, "out")), meetings(maxMeets))), want: ", compare 4 at 0"},
+		{name: "ways meet once more", code: by(slices.Concat(ops(cmp(2, 3), branch(Greater, "out")), meetings(maxMeets+1))), want: none},
+		{name: "counted in a loop that bytes come to as well", want: none, code: by(ops(cmp(2, 3), branch(Greater, "out"), at("in", other("body"))),
+			load(2, 8, NoReg, 0, 0, 1, false), at("body", set(2, Add(2, 1))), jump("in"))},
 		{name: "with a sign", code: by(ops(cmp(2, 5), signedBranch(Greater, "out"))), want: none},
 		{name: "with a sign, of a byte", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), cmp(2, 5), signedBranch(Greater, "out"))), want: ", compare 6 at 1"},
 		{name: "two kinds of branches", code: by(ops(cmp(2, 5), signedBranch(Less, "out"), branch(Greater, "out"))), want: ", compare 6 at 0"},
@@ -859,6 +888,8 @@ func TestBounds(t *testing.T) {
 			at("loop", nop()), other("loop"), cmp(7, 5), branch(Greater, "out"), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
 		{name: "equal in two loops that only indirect jumps lead into", want: none, code: by(ops(jumpBy(9),
 			at("loop", nop()), other("loop"), other("loop"), cmp(7, 5), branch(Greater, "out")))},
+		{name: "equal before a loop", code: by(ops(copyOf(7, 2), at("loop", cmp(7, 5)), branch(Greater, "out")), jump("loop")), want: ", compare 6 at 1"},
+		{name: "equal on two branches, but not between", code: by(ops(copyOf(7, 2), other("x"), other("y"), set(2, Expr{}), at("x", nop()), at("y", nop()), cmp(7, 5), branch(Greater, "out"))), want: none},
 		{name: "equal on one of two ways, and on the other after all", want: none, code: by(ops(copyOf(7, 2), other("x"), set(7, Expr{}), set(2, Expr{}),
 			at("x", nop()), cmp(7, 5), branch(Greater, "out")))},
 
@@ -873,6 +904,9 @@ func TestBounds(t *testing.T) {
 			op{compare: Comparison{X: Expr{Op: OpLoad, A: 8, B: NoReg, Width: 4, K: 16}, Width: 32, B: NoReg, K: 5, Passed: AnyRelation}, changes: Flags},
 			set(9, Add(8, 8)), branch(Greater, "out"), load(2, 9, NoReg, 0, 8, 4, false)))},
 		{name: "one cell by a register and its copy, ways meet before", want: ", compare 6 at 3", code: by(ops(copyOf(9, 8), other("x"), at("x", nop()),
+			op{compare: Comparison{X: Expr{Op: OpLoad, A: 8, B: NoReg, Width: 4}, Width: 32, B: NoReg, K: 5, Passed: AnyRelation}, changes: Flags},
+			branch(Greater, "out"), load(2, 9, NoReg, 0, 0, 4, false)))},
+		{name: "cell by a register that is a copy on one way", want: none, code: by(ops(other("x"), copyOf(9, 8), at("x", nop()),
 			op{compare: Comparison{X: Expr{Op: OpLoad, A: 8, B: NoReg, Width: 4}, Width: 32, B: NoReg, K: 5, Passed: AnyRelation}, changes: Flags},
 			branch(Greater, "out"), load(2, 9, NoReg, 0, 0, 4, false)))},
 		{name: "cells by two registers", want: none, code: by(ops(set(9, Expr{}), storeAway(),
@@ -911,6 +945,11 @@ func TestBounds(t *testing.T) {
 		{name: "a byte and an argument", want: none, code: by(slices.Concat(ops(other("x"), load(2, 8, NoReg, 0, 0, 1, false), at("x", nop())), meetings(maxMeets)))},
 		{name: "a byte and a number", want: none, code: by(slices.Concat(ops(load(2, 8, NoReg, 0, 0, 1, false), other("x"), load(2, 8, NoReg, 0, 0, 4, false), at("x", nop())), meetings(maxMeets)))},
 		{name: "a byte that is counted", want: none, code: by(slices.Concat(ops(load(2, 8, NoReg, 0, 0, 1, false), at("a", nop())), meetings(maxMeets), ops(set(2, Add(2, 1)), other("a"))))},
+		{name: "a byte that is moved to and fro", want: ", mask 256 at 0", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), other("x"), at("x", copyOf(9, 2)), copyOf(2, 9), jumpBy(9)))},
+		{name: "a byte, and where indirect jumps lead", want: none, code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), at("pad", nop())))},
+		{name: "a byte, or what an indirect jump brings from the function's start", want: none, code: by(ops(jumpBy(9), other("x"), load(2, 8, NoReg, 0, 0, 1, false), at("x", nop())))},
+		{name: "masked, or copied where nothing leads", want: none, code: by(ops(mask(2, 7, 15), jump("y"), copyOf(2, 7), at("y", nop())))},
+		{name: "all bits there are, over an indirect jump", want: ", compare 6 at 2", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), jumpBy(9), cmpBits(2, 8, 5), branch(Greater, "out")))},
 		{name: "a byte over an indirect jump", want: ", mask 256 at 0", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), jumpBy(9)))},
 		{name: "a byte over an indirect jump, a number over another", want: none, code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), jumpBy(9), load(2, 8, NoReg, 0, 0, 4, false), jumpBy(9)))},
 		{name: "a byte in a loop that only indirect jumps lead into", want: ", compare 6 at 3", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), at("x", nop()), nop(),
