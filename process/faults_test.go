@@ -502,3 +502,38 @@ func TestInterpreterThatTellsNothing(t *testing.T) {
 		t.Errorf("%s, status %#x", got, r.exit(p.PID()))
 	}
 }
+
+// TestStepsAtHits executes the instruction after each breakpoint by a step of its own, also
+// where the program blocks SIGTRAP, and where signals come meanwhile: it notices nothing.
+func TestStepsAtHits(t *testing.T) {
+	const lea = 4 // bytes of the instruction after the first one of hot
+	for _, c := range []struct {
+		args, want string
+		hits       int
+	}{
+		{"busy 300", "ready\n2400 40 ticked\n", 2400}, {"churn 50", "ready\n500\n", 200}, {"values 300", "ready\n300 0\n", 600},
+		{"traps 100", "1 3 4 1 5\n", 102}, {"faults 100", "100 0\n", 100},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			h, tr := newCounter(t, Options{})
+			stepped := 0
+			h.busy = func(th *Thread) error {
+				from := th.PC()
+				switch err := th.Step(); {
+				case errors.Is(err, ErrInterrupted):
+				case err != nil:
+					return err
+				case th.PC() != from+lea:
+					t.Errorf("a step from %#x has come to %#x", from, th.PC())
+				default:
+					stepped++
+				}
+				return nil
+			}
+			h.expect(tr, c.want, 0, c.hits, strings.Fields(c.args)...)
+			if stepped < c.hits/2 {
+				t.Errorf("%d steps of %d hits", stepped, c.hits)
+			}
+		})
+	}
+}

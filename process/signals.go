@@ -36,15 +36,15 @@ func (t *Tracer) signalled(th *Thread) error {
 
 // trapped handles a breakpoint that has been executed.
 func (t *Tracer) trapped(th *Thread) error {
-	at := th.trapAt
+	at, lost := th.trapAt, th.lostTrap()
 	if th.PC() != at { // the thread has been sent elsewhere meanwhile
 		th.suppress()
-		return th.process.trap.repair(th)
+		return th.process.trap.repair(th, lost)
 	}
 	own := th.process.space.breaks[at]
 	if own != nil {
 		th.suppress()
-		if err := th.process.trap.repair(th); err != nil {
+		if err := th.process.trap.repair(th, lost); err != nil {
 			return err
 		}
 		if err := own.hit(th.process, th); err != nil || th.PC() != at {
@@ -58,7 +58,7 @@ func (t *Tracer) trapped(th *Thread) error {
 	switch {
 	case handled || err == nil && !th.process.traps(at): // or it is there no more: the thread executes what is
 		th.suppress()
-		return errors.Join(err, th.process.trap.repair(th))
+		return errors.Join(err, th.process.trap.repair(th, lost))
 	case err != nil:
 		return err
 	}
@@ -147,9 +147,20 @@ func (th *Thread) blockedBefore(mask signalMask) bool {
 	return mask&trap == 0 && (mask&faults == faults || th.maskKnown && th.mask == mask|trap)
 }
 
-// repair gives the thread and its process back what a breakpoint has taken.
-func (a *trapAction) repair(th *Thread) error {
-	swallowed, info := th.swallowed, th.signal.Info
+// lostTrap returns the data of the SIGTRAP that has been delivered in the place of the
+// breakpoint's; nil where none has. A step, or a system call that the thread is made to make,
+// forgets it.
+func (th *Thread) lostTrap() *[infoSize]byte {
+	if !th.swallowed {
+		return nil
+	}
+	info := th.signal.Info
+	return &info
+}
+
+// repair gives the thread and its process back what a breakpoint has taken, such as a
+// SIGTRAP that is lost.
+func (a *trapAction) repair(th *Thread, lost *[infoSize]byte) error {
 	mask, err := getMask(th.tid)
 	if err != nil {
 		return nil // it has been killed
@@ -161,8 +172,8 @@ func (a *trapAction) repair(th *Thread) error {
 		if a.caught {
 			err = a.restore(th)
 		}
-		if swallowed && err == nil {
-			err = th.sendAgain(&info)
+		if lost != nil && err == nil {
+			err = th.sendAgain(lost)
 		}
 		return err
 	}
