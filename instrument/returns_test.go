@@ -20,6 +20,7 @@ func TestReturns(t *testing.T) {
 		{"parted", []string{"parted+6", "parted.cold+2"}, ""},
 		{"tail", []string{"tail+4", "tail+6"}, ""},
 		{"back", []string{"back+4"}, ""},
+		{"aside", []string{"aside+2"}, ""},
 		{"both", nil, "process/unseen-return"},
 		{"on_condition", nil, "process/unseen-return"},
 		{"guarded", []string{"guarded+4"}, ""},

@@ -16,6 +16,8 @@
 	call	parted
 	call	tail
 	call	back
+	call	aside
+	call	both
 	call	on_condition
 	call	guarded
 	call	by_pointer
@@ -68,6 +70,16 @@
 	inc	%edi
 	jmp	.Lback
 	ends	elsewhere
+
+# It always goes by such a part.
+	function aside
+	jmp	apart
+.Laside:	ret
+	ends	aside
+	function apart
+	inc	%edi
+	jmp	.Laside
+	ends	apart
 
 # Its part has a name of its own, and comes back or returns.
 	function both
