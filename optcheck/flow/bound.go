@@ -72,7 +72,6 @@ func originOf(r Reg, mask, check uint64) origin {
 func (t *Tracer) source(x *origin, p int) bool {
 	if x.reg == NoReg {
 		r, ok := t.stored(p, &x.location)
-		x.narrow(unmasked>>(64-8*x.width), 0)
 		x.location = location{reg: r}
 		return ok
 	}

@@ -30,6 +30,18 @@ func meetings(n int) (list []op) {
 	return list
 }
 
+// copies copy r2 to r7 and back, n times altogether, each after a place where ways meet.
+func copies(n int) (list []op) {
+	for i := range n {
+		a, b := Reg(2), Reg(7)
+		if i%2 == 1 {
+			a, b = b, a
+		}
+		list = slices.Concat(list, meetings(1), ops(set(b, Copy(a))))
+	}
+	return list
+}
+
 // handed are n blocks that only indirect jumps lead to. Each saves r9 on the stack in
 // a slot of its own, calls a function, and restores it.
 func handed(n int) (list []op) {
@@ -87,6 +99,8 @@ func TestJumps(t *testing.T) {
 		{name: "extended after a shift", want: unresolved(WhatExtension), code: ops(
 			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, false), set(3, Expr{Op: OpField, A: 3, B: NoReg, Bits: 64, Shift: 2}),
 			set(3, Field(3, 32, true)), sum(3, 3, 1), jumpBy(3))},
+		{name: "all but one of the bits of an entry", want: unresolved(WhatIndex), code: ops(
+			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, false), set(3, Field(3, 31, false)), sum(3, 3, 1), jumpBy(3))},
 		{name: "bits of an entry", want: unresolved(WhatIndex), code: ops(
 			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, false), set(3, Field(3, 8, false)), sum(3, 3, 1), jumpBy(3))},
 		{name: "address of the element first", want: relative, code: ops(
@@ -105,6 +119,8 @@ func TestJumps(t *testing.T) {
 		{name: "negative number as a table", want: "table 0xfffffffffffffff8 width 8", code: ops(load(3, NoReg, 2, 3, ^uint64(7), 8, false), jumpBy(3))},
 		{name: "number and index in one register", want: "table 0x500000 width 1 base 0x400000", code: ops(
 			load(3, 2, NoReg, 0, dataAt, 1, false), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3))},
+		{name: "sum of indices, two bytes", want: "table 0x500000 width 2 signed base 0x500000", code: ops(
+			set(1, Address(dataAt)), sum(4, 1, 2), sum(4, 5, 4), load(3, 4, NoReg, 0, 0, 2, true), sum(3, 3, 1), jumpBy(3))},
 		{name: "sum of indices", want: relative, code: ops(
 			set(1, Address(dataAt)), sum(4, 1, 2), sum(4, 5, 4), load(3, 4, NoReg, 0, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
 		{name: "wrong scale of offsets", want: unresolved(WhatNumber), code: ops(
@@ -126,6 +142,9 @@ func TestJumps(t *testing.T) {
 		{name: "entry alone", want: "table 0x500000 width 4", code: ops(set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, false), jumpBy(3))},
 		{name: "entry alone where code stands high", pieces: true, want: unresolved(WhatNumber), code: ops(
 			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, false), jumpBy(3))},
+		{name: "index of another table of bytes", want: "table 0x500100 width 1 base 0x400000, mask 256 at 1", code: ops(
+			set(1, Address(dataAt)), load(2, 1, 2, 0, 0, 1, false), set(1, Address(dataAt+0x100)), load(3, 1, 2, 0, 0, 1, false), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3))},
+		{name: "whole addresses, loaded with a sign", want: "table 0x500000 width 8", code: ops(set(1, Address(dataAt)), load(3, 1, 2, 3, 0, 8, true), jumpBy(3))},
 		{name: "labels", mem: labels, want: "table 0x500000 width 8", code: whole()},
 		{name: "function pointers", mem: functions, want: pointer, code: whole()},
 		{name: "first label elsewhere", mem: toyMemory{pointers: map[uint64]uint64{dataAt: foreign, dataAt + 8: own}},
@@ -150,6 +169,7 @@ func TestJumps(t *testing.T) {
 		{name: "index into the code", code: ops(set(1, Address(codeAt)), set(3, Expr{Op: OpAdd, A: 1, B: 2, Shift: 2}), jumpBy(3)), want: unresolved(WhatIndex)},
 		{name: "constant", code: ops(set(3, Address(codeAt+4)), jumpBy(3)), want: pointer},
 		{name: "constant in pieces", pieces: true, code: ops(set(3, Address(codeAt+4)), jumpBy(3)), want: unresolved(WhatConstant)},
+		{name: "right after the function, in pieces", pieces: true, code: ops(set(3, Address(codeAt+8)), jumpBy(3)), want: pointer},
 		{name: "other function in pieces", pieces: true, code: ops(set(3, Address(codeAt+0x1000)), jumpBy(3)), want: pointer},
 		{name: "table of contents", pieces: true, mem: labels, code: ops(load(3, toyTOC, NoReg, 0, 0, 8, false), jumpBy(3)), want: pointer},
 		{name: "table at the table of contents", pieces: true, want: relative, code: ops(
@@ -171,6 +191,10 @@ func TestJumps(t *testing.T) {
 			set(1, Expr{Op: OpField, A: 1, B: NoReg, Bits: 64, Shift: 16}), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
 		{name: "put together after a shift, and an index", want: unresolved(WhatIndex), code: ops(
 			set(1, Const(0x50)), set(1, Expr{Op: OpField, A: 1, B: NoReg, Bits: 64, Shift: 16}), set(1, Expr{Op: OpInsert, A: 1, B: NoReg, Bits: 16, K: 0x50}), sum(3, 3, 1), jumpBy(3))},
+		{name: "put together, the lowest bit replaced", want: relative, code: ops(
+			set(1, Const(dataAt|1)), set(1, Expr{Op: OpInsert, A: 1, B: NoReg, Bits: 16}), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "table overwritten together with the first register", want: unresolved(WhatNumber), code: ops(
+			set(1, Address(dataAt)), op{reg: 1, x: Copy(4), changes: 1<<0 | 1<<1}, load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
 		{name: "from the middle", want: relative, code: ops(
 			set(1, Const(dataAt<<4|3)), set(1, Expr{Op: OpField, A: 1, B: NoReg, From: 4, Bits: 60}), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
 		{name: "masked constant", want: relative, code: ops(
@@ -217,6 +241,12 @@ func TestJumps(t *testing.T) {
 			ops(set(9, Address(dataAt)), jumpBy(5)), handed(12), ops(load(3, 9, 2, 2, 0, 4, true), sum(3, 3, 9), jumpBy(3)))},
 		{name: "label handed round by blocks that only indirect jumps lead to", pieces: true, mem: toyMemory{pointers: map[uint64]uint64{dataAt + 512: own}},
 			want: pointer, code: slices.Concat(ops(load(9, toyTOC, NoReg, 0, 512, 8, false), jumpBy(5)), handed(12), ops(jumpBy(9)))},
+		{name: "handed round, or another table", want: unresolved(WhatNumber), code: ops(set(9, Address(dataAt)), jumpBy(5), store(9, toySP, 8), call("f"),
+			load(9, toySP, NoReg, 0, 8, 8, false), jump("x"), at("y", set(9, Address(dataAt+64))), at("x", load(3, 9, 2, 2, 0, 4, true)), sum(3, 3, 9), jumpBy(3))},
+		{name: "entry after a test and a jump", want: relative, code: ops(set(1, Address(dataAt)), other("entry"), ret(), jump("entry"), jump("f"),
+			at("entry", nop()), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
+		{name: "the next function starts with an indirect jump", want: relative, code: ops(set(1, Address(dataAt)), jumpBy(5), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1),
+			at("asked", jumpBy(3)), at("entry", jumpBy(6)))},
 		{name: "handed round, and another table", want: unresolved(WhatNumber), code: slices.Concat(
 			ops(set(9, Address(dataAt)), jumpBy(5), set(9, Address(dataAt+64)), jumpBy(5)), handed(12), ops(load(3, 9, 2, 2, 0, 4, true), sum(3, 3, 9), jumpBy(3)))},
 		{name: "only indirect jumps lead there", want: relative, code: ops(
@@ -264,6 +294,9 @@ func TestJumps(t *testing.T) {
 		{name: "parts of one table", mem: tables, want: relative, code: ops(
 			set(4, Address(dataAt)), set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 4), other("x"),
 			set(1, Address(dataAt+8)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 4), at("x", jumpBy(3)))},
+		{name: "two tables that overlap", mem: tables, want: unresolved(WhatTables), code: ops(
+			set(4, Address(dataAt)), set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 4), other("x"),
+			set(1, Address(dataAt+3)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 4), at("x", jumpBy(3)))},
 		{name: "two tables of offsets", mem: tables, want: unresolved(WhatTables), code: ops(
 			set(4, Address(dataAt)), set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 4), other("x"),
 			set(1, Address(dataAt+12)), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 4), at("x", jumpBy(3)))},
@@ -328,7 +361,7 @@ func TestJumps(t *testing.T) {
 		{name: "spilled, the stack moves", want: relative, code: ops(
 			set(1, Address(dataAt)), store(1, toySP, 8), set(toySP, Add(toySP, ^uint64(15))), load(1, toySP, NoReg, 0, 24, 8, false),
 			load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
-		{name: "the stack is another", want: unresolved(WhatNumber), code: ops(set(toySP, Copy(7)), load(1, toySP, NoReg, 0, 8, 8, false),
+		{name: "the stack is another", want: unresolved(WhatNumber), code: ops(ret(), set(toySP, Copy(7)), load(1, toySP, NoReg, 0, 8, 8, false),
 			load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
 		{name: "spilled, the stack is another", want: unresolved(WhatNumber), code: ops(
 			set(1, Address(dataAt)), store(1, toySP, 8), set(toySP, Copy(7)), load(1, toySP, NoReg, 0, 8, 8, false),
@@ -443,6 +476,8 @@ func TestJumps(t *testing.T) {
 		// What is added, and to what.
 		{name: "displaced table, the index first", want: "table 0x500000 width 1 base 0x400000, compare 6 at 1", code: ops(
 			set(1, Address(dataAt-8)), cmp(2, 5), branch(Greater, "out"), load(3, 2, 1, 0, 8, 1, false), set(4, Address(codeAt)), sum(3, 3, 4), jumpBy(3), at("out", ret()))},
+		{name: "number added to an index of two bytes", want: "table 0x500008 width 2 signed base 0x500000", code: ops(
+			set(2, Expr{Op: OpField, A: 2, B: NoReg, Bits: 64, Shift: 1}), set(2, Add(2, 8)), set(1, Address(dataAt)), load(3, 1, 2, 0, 0, 2, true), sum(3, 3, 1), jumpBy(3))},
 		{name: "number added to a scaled index", want: "table 0x500008 width 4 signed base 0x500000", code: ops(
 			set(2, Expr{Op: OpField, A: 2, B: NoReg, Bits: 64, Shift: 2}), set(2, Add(2, 8)), set(1, Address(dataAt)), load(3, 1, 2, 0, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
 		{name: "extended to 32 bits only, and a number added", want: unresolved(WhatExtension), code: ops(
@@ -699,8 +734,17 @@ func TestBounds(t *testing.T) {
 		{name: "compared again after the load, without a branch", want: ", compare 10 at 0", code: ops(cmp(2, 9), branch(Greater, "out"),
 			set(1, Address(dataAt)), load(3, 1, 2, 2, 0, 4, true), cmp(2, 9), sum(3, 3, 1), jumpBy(3))},
 		{name: "masked, and compared with more entries than there may be", code: by(ops(mask(2, 2, 15), cmp(2, maxCount), branch(Greater, "out"))), want: ", mask 16 at 0"},
+		{name: "as many bits as an index may have", code: by(ops(mask(2, 2, maxMask-1))), want: ", mask 4096 at 0"},
+		{name: "one bit further up", code: by(ops(mask(2, 2, maxMask))), want: none},
+		{name: "the sign of a byte alone", code: by(ops(mask(2, 2, 128), cmpBits(2, 8, 5), signedBranch(Greater, "out"))), want: ", mask 129 at 0"},
+		{name: "compared with a number of 32 bits", code: by(ops(cmpBits(2, 32, 1<<31|5), branch(Greater, "out"))), want: none},
+		{name: "compared, of which fewer bits are the index", want: ", mask 512 at 4", code: by(ops(mask(6, 7, 511), cmp(6, 5), branch(Greater, "out"),
+			set(2, Expr{Op: OpAdd, A: 7, B: NoReg, Part: 8}), mask(2, 2, 511)))},
 		{name: "spilled", code: by(ops(store(2, toySP, 8), load(2, toySP, NoReg, 0, 8, 8, false))), want: none},
 		{name: "jumped from right after another jump", code: by(ops(cmp(2, 5), branch(Greater, "out"), jump("in"), jumpBy(3), cmp(2, 3), branch(Greater, "out"), at("in", nop()))), want: ", compare 6 at 0"},
+		{name: "jumped from before what changes the index", code: by(ops(cmp(2, 5), branch(Greater, "out"), jump("in"), set(2, Expr{}), ret(), at("x", cmp(2, 3)), branch(Greater, "out"), at("in", nop()))), want: ", compare 6 at 0"},
+		{name: "jumped back to after ways meet as often as they may", want: ", compare 6 at 6", code: slices.Concat(ops(jump("later"), at("in", nop())), by(nil),
+			ops(at("later", cmp(2, 5)), branch(Greater, "out")), meetings(maxMeets), ops(jump("in")))},
 		{name: "ways meet as often as they may", code: by(slices.Concat(ops(cmp(2, 3), branch(Greater, "out")), meetings(maxMeets))), want: ", compare 4 at 0"},
 		{name: "ways meet once more", code: by(slices.Concat(ops(cmp(2, 3), branch(Greater, "out")), meetings(maxMeets+1))), want: none},
 		{name: "counted in a loop that bytes come to as well", want: none, code: by(ops(cmp(2, 3), branch(Greater, "out"), at("in", other("body"))),
@@ -888,8 +932,8 @@ func TestBounds(t *testing.T) {
 			at("loop", nop()), other("loop"), cmp(7, 5), branch(Greater, "out"), load(3, 1, 2, 2, 0, 4, true), sum(3, 3, 1), jumpBy(3))},
 		{name: "equal in two loops that only indirect jumps lead into", want: none, code: by(ops(jumpBy(9),
 			at("loop", nop()), other("loop"), other("loop"), cmp(7, 5), branch(Greater, "out")))},
-		{name: "equal before a loop", code: by(ops(copyOf(7, 2), at("loop", cmp(7, 5)), branch(Greater, "out")), jump("loop")), want: ", compare 6 at 1"},
-		{name: "equal on two branches, but not between", code: by(ops(copyOf(7, 2), other("x"), other("y"), set(2, Expr{}), at("x", nop()), at("y", nop()), cmp(7, 5), branch(Greater, "out"))), want: none},
+		{name: "equal before a loop", code: by(ops(copyOf(7, 2), at("loop", cmp(7, 5)), branch(Greater, "out")), jump("loop"), set(7, Expr{})), want: ", compare 6 at 1"},
+		{name: "equal on two branches, but not between", code: by(ops(copyOf(7, 2), other("y"), other("x"), set(2, Expr{}), at("x", nop()), at("y", nop()), cmp(7, 5), branch(Greater, "out"))), want: none},
 		{name: "equal on one of two ways, and on the other after all", want: none, code: by(ops(copyOf(7, 2), other("x"), set(7, Expr{}), set(2, Expr{}),
 			at("x", nop()), cmp(7, 5), branch(Greater, "out")))},
 
@@ -950,6 +994,15 @@ func TestBounds(t *testing.T) {
 		{name: "a byte, or what an indirect jump brings from the function's start", want: none, code: by(ops(jumpBy(9), other("x"), load(2, 8, NoReg, 0, 0, 1, false), at("x", nop())))},
 		{name: "masked, or copied where nothing leads", want: none, code: by(ops(mask(2, 7, 15), jump("y"), copyOf(2, 7), at("y", nop())))},
 		{name: "all bits there are, over an indirect jump", want: ", compare 6 at 2", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), jumpBy(9), cmpBits(2, 8, 5), branch(Greater, "out")))},
+		{name: "a byte that is copied as often as ways may meet", want: ", mask 256 at 0", code: by(slices.Concat(ops(load(2, 8, NoReg, 0, 0, 1, false)), copies(maxMeets)))},
+		{name: "a byte that is copied twice more", want: none, code: by(slices.Concat(ops(load(2, 8, NoReg, 0, 0, 1, false)), copies(maxMeets+2)))},
+		{name: "a byte in a loop of one branch that only indirect jumps lead to", want: ", compare 6 at 3", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), jumpBy(9),
+			at("s", other("s")), cmpBits(2, 8, 5), branch(Greater, "out")))},
+		{name: "bits that are all but for one less than nothing", code: by(ops(cmp(7, 8), branch(Greater, "out"), set(2, Add(7, ^uint64(0))), other("x"), load(2, 9, NoReg, 0, 0, 1, false),
+			at("x", nop()), cmpBits(2, 8, 5), branch(Greater, "out"))), want: ", mask 256 at 4"},
+		{name: "few bits, compared with the sign of fewer", want: ", mask 1024 at 2", code: by(ops(mask(2, 9, 1023), other("x"), mask(2, 8, 1023), at("x", nop()),
+			set(7, Field(2, 8, true)), cmp(7, 5), branch(Greater, "out")))},
+		{name: "a sign on one way, compared without", want: none, code: by(ops(copyOf(2, 7), other("x"), set(2, Field(7, 8, true)), at("x", cmp(7, 5)), branch(Greater, "out")))},
 		{name: "a byte over an indirect jump", want: ", mask 256 at 0", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), jumpBy(9)))},
 		{name: "a byte over an indirect jump, a number over another", want: none, code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), jumpBy(9), load(2, 8, NoReg, 0, 0, 4, false), jumpBy(9)))},
 		{name: "a byte in a loop that only indirect jumps lead into", want: ", compare 6 at 3", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), at("x", nop()), nop(),

@@ -125,7 +125,7 @@ func (t *Tracer) link() {
 		reached = (reached || t.into[k] != 0 || k == 0 || !t.isa.IsPadding(inst)) && inst.Continues()
 	}
 	for k := range t.insts {
-		if int(t.into[k]) > k+1 && t.isLoop(k) {
+		if int(t.into[k]) > k && t.isLoop(k) {
 			t.marks[k] |= markLoop
 		}
 	}

@@ -138,7 +138,7 @@ func (t *Tracer) jumpTo(v value, i int) Jump {
 }
 
 func (t *Tracer) tableJump(v value, i int) Jump {
-	if v.last != 0 && !t.leadInside(&v, v.number, v.last+uint64(v.width)) {
+	if v.last != 0 && ((v.last-v.number)%uint64(v.width) != 0 || !t.leadInside(&v, v.number, v.last+uint64(v.width))) {
 		return Unresolved(WhatTables)
 	}
 	table := Table{

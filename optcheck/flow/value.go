@@ -152,10 +152,7 @@ func (t *Tracer) eitherUse(a, b *value) use {
 	}
 	u, v := t.maskOf(&a.index), t.maskOf(&b.index)
 	if u.mask < v.mask {
-		u = v
-	}
-	if u.mask == unmasked {
-		return noUse
+		return v
 	}
 	return u
 }
