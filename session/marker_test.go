@@ -5,7 +5,6 @@ package session_test
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -69,13 +68,9 @@ func TestSemaphores(t *testing.T) {
 
 func waitForHits(t *testing.T, s *session.Session) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); s.Summary().Hits == 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); s.Summary().Hits == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			var all []string
-			for _, p := range s.Placed() {
-				all = append(all, fmt.Sprint(p.Probe.Symbol, " ", p.Way, p.Refused, p.Err))
-			}
-			t.Fatalf("no hits: %s", strings.Join(all, ", "))
+			t.Fatalf("no hits: %+v", s.Summary())
 		}
 	}
 }
