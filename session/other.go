@@ -2,4 +2,7 @@
 
 package session
 
-type countRef struct{}
+type (
+	countRef struct{}
+	laid     struct{}
+)
