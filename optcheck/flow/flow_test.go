@@ -746,6 +746,8 @@ func TestBounds(t *testing.T) {
 		{name: "jumped back to after ways meet as often as they may", want: ", compare 6 at 6", code: slices.Concat(ops(jump("later"), at("in", nop())), by(nil),
 			ops(at("later", cmp(2, 5)), branch(Greater, "out")), meetings(maxMeets), ops(jump("in")))},
 		{name: "ways meet as often as they may", code: by(slices.Concat(ops(cmp(2, 3), branch(Greater, "out")), meetings(maxMeets))), want: ", compare 4 at 0"},
+		{name: "compared before the second of two branches", code: by(ops(other("in"), cmp(2, 5), branch(Greater, "out"), other("in"), ret(), at("in", nop()))), want: none},
+		{name: "entry after a test and a jump", code: by(ops(cmp(2, 5), branch(Greater, "out"), other("entry"), other("q"), jump("entry"), at("q", ret()), at("entry", nop()))), want: ", compare 6 at 0"},
 		{name: "ways meet once more", code: by(slices.Concat(ops(cmp(2, 3), branch(Greater, "out")), meetings(maxMeets+1))), want: none},
 		{name: "counted in a loop that bytes come to as well", want: none, code: by(ops(cmp(2, 3), branch(Greater, "out"), at("in", other("body"))),
 			load(2, 8, NoReg, 0, 0, 1, false), at("body", set(2, Add(2, 1))), jump("in"))},
@@ -1008,6 +1010,7 @@ func TestBounds(t *testing.T) {
 		{name: "a byte in a loop that only indirect jumps lead into", want: ", compare 6 at 3", code: by(ops(load(2, 8, NoReg, 0, 0, 1, false), at("x", nop()), nop(),
 			cmpBits(2, 8, 5), branch(Greater, "out"), other("in"), jumpBy(9), at("loop", nop()), other("x"), load(2, 8, NoReg, 0, 1, 1, false), set(8, Add(8, 1)), other("loop"), jump("x"), at("in", nop())))},
 		{name: "equal where only a branch leads", code: by(ops(copyOf(7, 2), jump("y"), at("x", set(7, Expr{})), ret(), at("y", cmp(7, 5)), branch(Greater, "out"))), want: ", compare 6 at 4"},
+		{name: "equal over the second of two branches", code: by(ops(other("x"), copyOf(7, 2), other("x"), ret(), at("x", cmp(7, 5)), branch(Greater, "out"))), want: none},
 		{name: "equal over one of two branches", code: by(ops(copyOf(7, 2), other("x"), other("x"), ret(), at("x", cmp(7, 5)), branch(Greater, "out"))), want: ", compare 6 at 4"},
 
 		{name: "two numbers, one of which is compared", code: by(ops(set(7, Const(1)), set(2, Const(3)), cmp(7, 5), branch(Greater, "out"), at("in", nop()), other("in"))), want: none},
