@@ -84,7 +84,12 @@ func lay(m *Mover, l *Layout) (settled bool, err error) {
 			}
 		}
 		s.Body = uint32(len(code))
-		if code, err = emit(m, code, s, l); err != nil {
+		if s.Left {
+			code, err = m.Leave(code, s, l)
+		} else {
+			code, err = m.Emit(code, s, l)
+		}
+		if err != nil {
 			return false, err
 		}
 	}
@@ -97,12 +102,4 @@ func lay(m *Mover, l *Layout) (settled bool, err error) {
 	}
 	l.Plan.code = code
 	return settled, err
-}
-
-// emit appends the moved form of s.
-func emit(m *Mover, code []byte, s *Step, l *Layout) ([]byte, error) {
-	if s.Left {
-		return m.Leave(code, s, l)
-	}
-	return m.Emit(code, s, l)
 }

@@ -37,7 +37,7 @@ type Forms interface {
 // Make fills p with a plan for instructions that follow one another; see
 // Relocator. Plan of each ISA is made of it.
 func Make(m *Mover, p *Plan, insts []decode.Inst, opt Options) error {
-	if err := p.start(insts, opt); err != nil {
+	if err := p.start(insts, &opt); err != nil {
 		return err
 	}
 	p.Align = m.Align
@@ -72,14 +72,14 @@ func (s *Step) leave(m *Mover) {
 
 // start empties the plan and fills it with steps for insts, all Kept, after
 // checking that they may be planned together.
-func (p *Plan) start(insts []decode.Inst, opt Options) error {
+func (p *Plan) start(insts []decode.Inst, opt *Options) error {
 	if len(insts) == 0 {
 		return ErrEmpty
 	}
 	if opt.Form == Slot && len(insts) > 1 {
 		return ErrNotContiguous
 	}
-	p.Steps, p.Options = slices.Grow(p.Steps[:0], len(insts)), opt
+	p.Steps, p.Options = slices.Grow(p.Steps[:0], len(insts)), *opt
 	p.Min, p.Max, p.Detail = 0, 0, 0
 	for i := range insts {
 		inst := &insts[i]

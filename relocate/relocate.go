@@ -268,11 +268,10 @@ func (p *Plan) BranchInto() (addr uint64, found bool) {
 
 // Inside reports whether a branch to an original address stays in a region
 // that moves. A single instruction's branch to itself leaves its slot.
-func (p *Plan) Inside(addr uint64) bool {
-	switch p.Options.Form {
-	case Slot:
-		return false
-	case Function:
+func (p *Plan) Inside(addr uint64) bool { return p.Options.Form != Slot && p.inside(addr) }
+
+func (p *Plan) inside(addr uint64) bool {
+	if p.Options.Form == Function {
 		_, start := p.step(addr)
 		return start
 	}
