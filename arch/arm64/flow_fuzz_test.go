@@ -154,12 +154,12 @@ func BenchmarkIndirectJump(b *testing.B) {
 		functions []*classify.Func
 	}{{"compiled", functions}, {"100,000 instructions", []*classify.Func{long}}} {
 		b.Run(c.name, func(b *testing.B) {
-			n := 0
+			n, tracer := 0, new(flow.Tracer)
 			for b.Loop() {
 				for _, f := range c.functions {
 					for i := range f.Insts {
 						if f.Insts[i].Flow == decode.FlowJumpIndirect {
-							ISA{}.IndirectJump(new(flow.Tracer), f, i, nil)
+							ISA{}.IndirectJump(tracer, f, i, nil)
 							n++
 						}
 					}

@@ -87,10 +87,11 @@ func BenchmarkIndirectJump(b *testing.B) {
 			}
 		}
 	}
+	tracer := new(flow.Tracer)
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
 		k := n % len(at)
-		x.isa().IndirectJump(new(flow.Tracer), functions[k], at[k], x)
+		x.isa().IndirectJump(tracer, functions[k], at[k], x)
 	}
 }
 
