@@ -572,8 +572,11 @@ func (out *planned) add(list []*Placed, fn *instrument.Function, err error) {
 func (l *laid) settle(s *Session, other []int) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	if len(l.places) == 0 {
+		return // it is settled since another process has it
+	}
 	differs := map[*instrument.Copy]bool{}
-	for _, i := range other[:min(len(other), len(l.copies))] {
+	for _, i := range other {
 		differs[l.copies[i]] = true
 	}
 	missing := map[*Placed]error{}

@@ -257,11 +257,11 @@ func (f *resultFile) Write(data []byte) (int, error) {
 
 // begin takes away what the file held: not of what is no file, such as a pipe.
 func (f *resultFile) begin() error {
-	if f.begun || f.isNew {
-		f.begun = true
+	begun := f.begun
+	f.begun = true
+	if begun || f.isNew {
 		return nil
 	}
-	f.begun = true
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return err
 	}
